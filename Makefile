@@ -1,0 +1,40 @@
+# `make demo` and `make test` need no preparation: scripts/setup.sh brings .venv, packages and Java,
+# and returns at once when nothing has changed. ARGS reaches pytest: make test ARGS="-k window -x"
+
+# Not PYTHON: that one is the caller's, and names the Python that .venv is made from.
+python := .venv/bin/python
+ARGS ?=
+
+# Spark starts its Python workers with whatever `python3` is on the PATH unless told otherwise.
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+
+.PHONY: help setup demo test test-slow check show clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: ## .venv with every package, and Java 17+ for Spark
+	@scripts/setup.sh
+
+demo: setup ## a band join of two live streams on Spark, checked against the oracle
+	@.venv/bin/handfast demo
+
+test: setup ## all tests but the slow ones
+	$(python) -m pytest -m "not slow" $(ARGS)
+
+test-slow: setup ## the slow tests
+	$(python) -m pytest -m slow $(ARGS)
+
+check: setup ## lint, format, types, import rule
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+show: setup ## what handfast promises, measured: name, figure, goal, pass or fail
+	@$(python) -m tests.show
+
+clean: ## remove caches and leftovers; .venv stays
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log artifacts
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

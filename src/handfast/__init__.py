@@ -1,0 +1,54 @@
+"""handfast: a sliding-window stream join, written once, with the same exact result on every engine."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from handfast.api import configure, explain, join
+    from handfast.engines.local.options import LocalOptions
+    from handfast.errors import EngineError, HandfastError, InternalError, MissingExtraError, SpecError, UnsupportedError
+    from handfast.spec.join import JoinSpec
+    from handfast.spec.window import TimeWindow
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "configure": "handfast.api",
+    "explain": "handfast.api",
+    "join": "handfast.api",
+    "LocalOptions": "handfast.engines.local.options",
+    "EngineError": "handfast.errors",
+    "HandfastError": "handfast.errors",
+    "InternalError": "handfast.errors",
+    "MissingExtraError": "handfast.errors",
+    "SpecError": "handfast.errors",
+    "UnsupportedError": "handfast.errors",
+    "JoinSpec": "handfast.spec.join",
+    "TimeWindow": "handfast.spec.window",
+}
+__all__ = [
+    "EngineError",
+    "HandfastError",
+    "InternalError",
+    "JoinSpec",
+    "LocalOptions",
+    "MissingExtraError",
+    "SpecError",
+    "TimeWindow",
+    "UnsupportedError",
+    "configure",
+    "explain",
+    "join",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that importing handfast costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'handfast' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

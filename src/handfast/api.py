@@ -1,0 +1,148 @@
+"""What a user calls: join, explain, configure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from handfast.errors import MissingExtraError, SpecError
+from handfast.spec.join import JoinSpec
+from handfast.spec.window import Duration, TimeWindow
+
+if TYPE_CHECKING:
+    from handfast.engines.local.options import LocalOptions
+    from handfast.plan import Plan
+
+
+def join(
+    inputs: Mapping[str, Any],
+    spec: JoinSpec | None = None,
+    *,
+    on: str | None = None,
+    window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow] | None = None,
+    time: str | Mapping[str, str] | None = None,
+    lateness: Duration | Mapping[str, Duration] | None = None,
+    how: str = "inner",
+    options: LocalOptions | None = None,
+) -> Any:
+    """Join streams over sliding windows.
+
+    Args:
+        inputs: The streams by name, in their order: all Spark DataFrames, all batch or all streaming; or Arrow, pandas and
+            Polars tables in any mixture.
+        spec: The join as a value, instead of the keywords that follow.
+        on: The predicate, a SQL condition over `stream.column`.
+        window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
+        time: The event-time column: one name for all streams, or one by stream.
+        lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.
+        how: "inner".
+        options: How the local engine runs.
+
+    Returns:
+        A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every column
+        as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
+    """
+    _check_inputs(inputs)
+    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how)
+    if _is_spark(inputs, asked):
+        if options is not None:
+            raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
+        return _spark().join(dict(inputs), asked)
+    plan, tables = _local_plan(inputs, asked, options)
+    from handfast.engines.local.engine import join_tables
+
+    return join_tables(plan, tables)
+
+
+def explain(
+    inputs: Mapping[str, Any],
+    spec: JoinSpec | None = None,
+    *,
+    on: str | None = None,
+    window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow] | None = None,
+    time: str | Mapping[str, str] | None = None,
+    lateness: Duration | Mapping[str, Duration] | None = None,
+    how: str = "inner",
+    options: LocalOptions | None = None,
+) -> str:
+    """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
+    _check_inputs(inputs)
+    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how)
+    from handfast.explain import describe
+
+    if _is_spark(inputs, asked):
+        return describe(_spark().plan(dict(inputs), asked), engine=_spark().name(dict(inputs)))
+    return describe(_local_plan(inputs, asked, options)[0], engine="local")
+
+
+def configure(spark: Any, *, cores: int) -> None:
+    """Prepare a Spark session for joins: its state store and its number of shuffle partitions, and say what was set.
+
+    Args:
+        spark: The session, classic or Connect.
+        cores: How many JoinCores share the windows: as many as the executors have cores.
+    """
+    _spark().configure(spark, cores=cores)
+
+
+def _check_inputs(inputs: Mapping[str, Any]) -> None:
+    if not isinstance(inputs, Mapping):
+        raise SpecError(f"The inputs must be a mapping of names to streams like {{'r': trades, 's': quotes}}, not {inputs!r}")
+
+
+def _spec(
+    inputs: Mapping[str, Any],
+    spec: JoinSpec | None,
+    *,
+    on: str | None,
+    window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow] | None,
+    time: str | Mapping[str, str] | None,
+    lateness: Duration | Mapping[str, Duration] | None,
+    how: str,
+) -> JoinSpec:
+    if spec is not None:
+        if not isinstance(spec, JoinSpec):
+            raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
+        if (on, window, time, lateness, how) != (None, None, None, None, "inner"):
+            raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
+        if set(spec.names) != set(inputs):
+            raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
+        return spec
+    if on is None:
+        raise SpecError("A join needs a predicate: on='r.x = s.x'")
+    if window is None:
+        raise SpecError("A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}")
+    if time is None:
+        raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
+    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how)
+
+
+def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
+    kinds = {name: type(data).__module__.startswith("pyspark.") for name, data in inputs.items()}
+    if len(set(kinds.values())) > 1:
+        here = next(name for name, is_spark in kinds.items() if not is_spark)
+        raise SpecError(
+            f"Stream {here!r} is a table in this process and another one is a Spark DataFrame; "
+            f"make it one with spark.createDataFrame({here})"
+        )
+    return bool(kinds) and all(kinds.values())
+
+
+def _spark() -> Any:
+    try:
+        from handfast.engines.spark import engine
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Joins on Spark need the 'spark' extra ({error.name} is missing): pip install 'handfast[spark]'"
+        ) from error
+    return engine
+
+
+def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions | None) -> tuple[Plan, dict[str, Any]]:
+    from handfast.engines.local.options import LocalOptions
+    from handfast.flow.batch import as_table, schema_of
+    from handfast.plan import make_plan
+
+    tables = {name: as_table(inputs[name], name) for name in spec.names}
+    bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
+    return make_plan(bound, (options or LocalOptions()).cores), tables

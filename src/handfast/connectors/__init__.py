@@ -1,0 +1,1 @@
+"""The doors: where streams come from and where matches go; seeded workloads to try a join on."""

@@ -1,0 +1,1 @@
+"""The join: one resumable JoinCore: blocks in, matches out, state as blocks."""

@@ -1,0 +1,131 @@
+"""The door and the way to the cores: which rows are taken, and which cores each of them is sent to.
+
+Where a row goes depends on its content alone, so a task that Spark runs again sends it the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from handfast.core.block import EVERYWHERE, HOME, Block
+from handfast.core.recipe import recipe
+from handfast.flow.batch import admit_times
+from handfast.flow.time import NEVER
+from handfast.kernels.columns import Columns
+from handfast.kernels.keys import canonical, mix
+from handfast.kernels.strings import StringTable
+from handfast.plan import Plan, Routing
+from handfast.spec.types import Kind
+
+_STRIPE_BITS = 4  # a stripe is 16 buckets wide: few tuples lie near its borders
+
+Cores = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A batch on its way: a block for each core that gets one, and how far the stream has come with it."""
+
+    blocks: dict[int, Block]
+    highest: int
+
+
+class Router:
+    """Sends the rows of one stream to their cores."""
+
+    def __init__(self, plan: Plan, stream: int) -> None:
+        self._plan = plan
+        self._recipe = recipe(plan)
+        self._stream = stream
+
+    def route(self, batch: pa.RecordBatch) -> Routed:
+        """Take a batch in: rows without a usable time are refused, the others sent."""
+        times, refused = admit_times(batch.column(self._plan.join.times[self._stream]))
+        if refused.any():
+            rows = np.flatnonzero(~refused)
+            batch, times = batch.take(pa.array(rows)), times[rows]
+        if not len(times):
+            return Routed({}, NEVER)
+        if self._plan.cores == 1:
+            return Routed({0: Block(batch, times, np.full(len(times), HOME, np.uint8))}, int(times.max()))
+        blocks = {}
+        for core, rows, flags in self._destinations(batch, times):
+            if len(rows):
+                blocks[core] = Block(batch.take(pa.array(rows)), times[rows], flags)
+        return Routed(blocks, int(times.max()))
+
+    def _destinations(
+        self, batch: pa.RecordBatch, times: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+        """For each core the rows it gets, and each row's flags there."""
+        strings = StringTable()
+        columns = self._recipe.reader(strings).read(self._stream, batch, times)
+        columns = self._with_content(columns, strings)
+        if self._plan.routing is Routing.HASH:
+            yield from self._by_hash(columns)
+        elif self._plan.routing is Routing.RANGE:
+            yield from self._by_range(columns)
+        else:
+            yield from self._everywhere(columns)
+
+    def _by_hash(self, columns: Columns) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+        assert self._recipe.keys is not None
+        base, dead = self._recipe.keys.equal_keys(self._stream, columns)
+        homes = np.where(dead, -1, self._core_of(base))  # without a key it meets nobody, and goes nowhere
+        for core in range(self._plan.cores):
+            rows = np.flatnonzero(homes == core)
+            yield core, rows, np.full(len(rows), HOME, np.uint8)
+
+    def _by_range(self, columns: Columns) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+        """Stream 0 goes to the core of its stripe; stream 1 to those of all the stripes its partners can lie in."""
+        assert self._recipe.keys is not None
+        scale = self._recipe.keys.scales[0]
+        keys = scale.keys(self._stream, columns)
+        if self._stream == 0:
+            first = last = scale.buckets(keys) >> _STRIPE_BITS
+        else:
+            first, last = (buckets >> _STRIPE_BITS for buckets in scale.partners(1, keys))
+        homes = self._core_of(mix(first.view(np.uint64)))
+        visits = self._core_of(mix(last.view(np.uint64)))
+        # a bucket range is narrower than a stripe, so it touches at most two of them
+        for core in range(self._plan.cores):
+            here = ((homes == core) | (visits == core) | keys.wild) & ~keys.dead
+            rows = np.flatnonzero(here)
+            flags = np.where(homes[rows] == core, HOME, 0) | np.where(keys.wild[rows], EVERYWHERE, 0)
+            yield core, rows, flags.astype(np.uint8)
+
+    def _everywhere(self, columns: Columns) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+        homes = self._core_of(_content_hash(columns))
+        every = np.arange(len(columns))
+        for core in range(self._plan.cores):
+            yield core, every, np.where(homes == core, HOME, 0).astype(np.uint8)
+
+    def _core_of(self, bits: NDArray[np.uint64]) -> Cores:
+        return ((bits >> np.uint64(16)) % np.uint64(self._plan.cores)).astype(np.int64)
+
+    def _with_content(self, columns: Columns, strings: StringTable) -> Columns:
+        """The columns with strings as hashes of their content: codes differ from process to process."""
+        if not len(strings):
+            return columns
+        digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in strings.texts()]
+        hashes = np.frombuffer(b"".join(digests), np.int64)
+        inputs = self._recipe.program.inputs[self._stream]
+        values = [
+            hashes[value] if known.column.type.kind is Kind.STRING else value
+            for known, value in zip(inputs, columns.values, strict=True)
+        ]
+        return Columns(values, columns.statuses, columns.times)
+
+
+def _content_hash(columns: Columns) -> NDArray[np.uint64]:
+    """A number made of a tuple's time and of the values its predicate reads."""
+    bits = mix(columns.times.view(np.uint64))
+    for values in columns.values:
+        bits = mix(bits + canonical(values))
+    return bits

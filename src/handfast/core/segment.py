@@ -1,0 +1,163 @@
+"""A core's share of one stream's window: blocks, their columns as kernels read them, and the index over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from handfast.core.block import Block
+from handfast.kernels.cells import CellIndex
+from handfast.kernels.columns import Columns
+from handfast.kernels.keys import Keys
+from handfast.kernels.pairs import Positions
+
+_FAN = 8  # so many neighbouring blocks of one size become one
+_SMALLEST = 256  # tuples of a block of the lowest size
+_SPARE = 4096  # expired tuples that may always linger
+
+
+class Segment:
+    """The stored tuples of one stream at one core, in order of arrival; a position is a place in that order."""
+
+    def __init__(self, *, indexed: bool) -> None:
+        self.blocks: list[Block] = []
+        self._starts: list[int] = []  # of each block, its first tuple's position
+        self._columns: list[_Growing] = []
+        self._statuses: list[_Growing | None] = []
+        self._times = _Growing(np.dtype(np.int64))
+        self._flags = _Growing(np.dtype(np.uint8))
+        self._wild = np.empty(0, np.int64)
+        self._live = 0
+        self.index = CellIndex() if indexed else None
+
+    @property
+    def live(self) -> int:
+        """How many tuples the blocks hold."""
+        return self._live
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many expired tuples linger that it is time to build the segment anew."""
+        return len(self._times) - self._live > self._live + _SPARE
+
+    @property
+    def wild(self) -> Positions:
+        """The positions of tuples that every probe must meet."""
+        return self._wild[self._wild >= self.first]
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        return self._flags.values  # type: ignore[return-value]
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        return self._times.values  # type: ignore[return-value]
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest tuple that still counts."""
+        return self._starts[0] if self._starts else len(self._times)
+
+    def insert(self, block: Block, columns: Columns, keys: Keys | None) -> None:
+        """Store a block behind the others."""
+        if not len(block):
+            return
+        start = len(self._times)
+        if not self._columns:
+            self._columns = [_Growing(value.dtype) for value in columns.values]
+            self._statuses = [None for _ in columns.values]
+        for k, (value, status) in enumerate(zip(columns.values, columns.statuses, strict=True)):
+            self._columns[k].append(value)
+            known = self._statuses[k]
+            if status is not None and known is None:
+                known = self._statuses[k] = _Growing(np.dtype(np.uint8))
+                known.append(np.zeros(start, np.uint8))
+            if known is not None:
+                known.append(status if status is not None else np.zeros(len(block), np.uint8))
+        self._times.append(block.times)
+        self._flags.append(block.flags)
+        if self.index is not None and keys is not None:
+            self.index.insert(keys.cells, keys.present)
+            self._wild = np.concatenate([self._wild, start + np.flatnonzero(keys.wild)])
+        self.blocks.append(block)
+        self._starts.append(start)
+        self._live += len(block)
+
+    def columns(self) -> Columns:
+        """The columns of every position so far."""
+        statuses = [status.values if status is not None else None for status in self._statuses]
+        return Columns([column.values for column in self._columns], statuses, self.times)  # type: ignore[arg-type]
+
+    def stored(self) -> tuple[Columns, int]:
+        """The columns from the oldest block on, and that block's first position."""
+        first, every = self.first, self.columns()
+        statuses = [status[first:] if status is not None else None for status in every.statuses]
+        return Columns([value[first:] for value in every.values], statuses, every.times[first:]), first
+
+    def expire(self, before: int) -> None:
+        """Free the blocks all of whose tuples are older than `before`."""
+        kept = [k for k, block in enumerate(self.blocks) if block.most_time >= before]
+        self.blocks = [self.blocks[k] for k in kept]
+        self._starts = [self._starts[k] for k in kept]
+        self._live = sum(map(len, self.blocks))
+        if self.index is not None:
+            self.index.oldest = self.first
+
+    def merge(self, longest: int) -> None:
+        """Merge runs of small neighbouring blocks, as long as the merged one does not span more than `longest` time."""
+        end = len(self.blocks)
+        while end >= _FAN:
+            run = self.blocks[end - _FAN : end]
+            start = self._starts[end - _FAN]
+            adjoining = self._starts[end - 1] + len(run[-1]) - start == sum(map(len, run))
+            alike = len({_size(block) for block in run}) == 1
+            span = max(block.most_time for block in run) - min(block.least_time for block in run)
+            if not (alike and adjoining and span <= longest):
+                return
+            self.blocks[end - _FAN : end] = [Block.concat(run)]
+            self._starts[end - _FAN : end] = [start]
+            end = len(self.blocks)
+
+    def gather(self, positions: Positions) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+        """The stored tuples at these positions, block by block: which of the positions, and the tuples."""
+        owners = np.searchsorted(np.array(self._starts), positions, side="right") - 1
+        for k in np.unique(owners):
+            chosen = np.flatnonzero(owners == k)
+            yield chosen, self.blocks[k].batch.take(pa.array(positions[chosen] - self._starts[k]))
+
+
+
+def _size(block: Block) -> int:
+    """The block's size on a scale of powers of the fan."""
+    size, limit = 0, _SMALLEST
+    while len(block) > limit:
+        size, limit = size + 1, limit * _FAN
+    return size
+
+
+class _Growing:
+    """An array that grows at its end, in place as long as there is room."""
+
+    def __init__(self, dtype: np.dtype[np.generic]) -> None:
+        self._array = np.empty(0, dtype)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> NDArray[np.generic]:
+        return self._array[: self._count]
+
+    def append(self, values: NDArray[np.generic]) -> None:
+        """Add values at the end."""
+        stop = self._count + len(values)
+        if stop > len(self._array):
+            grown = np.empty(max(stop, 2 * len(self._array)), self._array.dtype)
+            grown[: self._count] = self.values
+            self._array = grown
+        self._array[self._count : stop] = values
+        self._count = stop

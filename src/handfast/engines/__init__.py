@@ -1,0 +1,1 @@
+"""The engines: each feeds JoinCores and keeps their blocks."""

@@ -1,0 +1,1 @@
+"""What moves: batches of tuples, their times, watermarks."""

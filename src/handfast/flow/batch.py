@@ -1,0 +1,92 @@
+"""Batches of tuples as Arrow: their types, their times, and what is refused at the door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from handfast.errors import SpecError
+from handfast.flow.time import EARLIEST, LATEST, micros
+from handfast.spec import types
+from handfast.spec.schema import Schema
+from handfast.spec.types import Kind, Type
+
+
+def schema_of(schema: pa.Schema) -> Schema:
+    """The columns of an Arrow schema with the types a predicate sees."""
+    return Schema(tuple((field.name, type_of(field.type)) for field in schema))
+
+
+def type_of(arrow: pa.DataType) -> Type:
+    """The type a predicate sees; unsigned integers are seen as the next wider signed ones."""
+    simple = {
+        pa.bool_(): types.BOOLEAN,
+        pa.int8(): types.INT8,
+        pa.int16(): types.INT16,
+        pa.int32(): types.INT32,
+        pa.int64(): types.INT64,
+        pa.uint8(): types.INT16,
+        pa.uint16(): types.INT32,
+        pa.uint32(): types.INT64,
+        pa.float32(): types.FLOAT,
+        pa.float64(): types.DOUBLE,
+        pa.string(): types.STRING,
+        pa.large_string(): types.STRING,
+        pa.date32(): types.DATE,
+        pa.date64(): types.DATE,
+    }
+    if arrow in simple:
+        return simple[arrow]
+    if pa.types.is_timestamp(arrow):
+        return types.TIMESTAMP_NTZ if arrow.tz is None else types.TIMESTAMP
+    if pa.types.is_dictionary(arrow) and type_of(arrow.value_type) == types.STRING:
+        return types.STRING
+    return Type(Kind.PAYLOAD, label=str(arrow))
+
+
+def as_table(data: Any, stream: str) -> pa.Table:
+    """An Arrow table from an Arrow, pandas or Polars one."""
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    module = type(data).__module__.split(".")[0]
+    if module == "polars" and type(data).__name__ == "LazyFrame":
+        data = data.collect()
+    if module == "polars":
+        data = data.to_arrow(compat_level=_polars_oldest())
+    elif module == "pandas":
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if not isinstance(data, pa.Table):
+        raise SpecError(
+            f"Stream {stream!r} is a {type(data).__module__}.{type(data).__name__}; "
+            "handfast joins Spark DataFrames, or Arrow, pandas and Polars tables"
+        )
+    return data
+
+
+def as_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table's rows in one batch."""
+    combined = table.combine_chunks()
+    if combined.num_rows == 0:
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+    batches = combined.to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(c.chunks) for c in combined.columns], schema=table.schema)
+
+
+def admit_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The times of a batch in microseconds, and which are refused: NULL, or outside the calendar of years 1 to 9999."""
+    times = micros(column)
+    refused = (times < EARLIEST) | (times > LATEST)
+    if column.null_count:
+        refused |= column.is_null().to_numpy(zero_copy_only=False)
+    return times, refused
+
+
+def _polars_oldest() -> Any:
+    from polars import CompatLevel
+
+    return CompatLevel.oldest()

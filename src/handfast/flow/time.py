@@ -1,0 +1,52 @@
+"""Times as microseconds, and how far each stream has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+EARLIEST = -62_135_596_800_000_000  # 0001-01-01, the first moment of Spark's calendar
+LATEST = 253_402_300_799_999_999  # the last microsecond of 9999
+NEVER = -(2**63)  # before every time: what a stream has reached that has sent nothing
+END = 2**63 - 1  # after every time: what a stream has reached that has ended
+
+_PER_MICRO = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def micros(column: pa.Array) -> NDArray[np.int64]:
+    """A timestamp column as microseconds, finer ones floored; NULL's is 0. What int64 cannot hold goes to its ends."""
+    unit = column.type.unit
+    raw: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    if unit == "ns":
+        return raw // 1_000
+    scale = _PER_MICRO[unit]
+    if scale == 1:
+        return raw
+    limit = np.iinfo(np.int64).max // scale
+    return np.where((raw >= -limit) & (raw <= limit), raw * scale, np.sign(raw) * np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The highest time seen of each stream: `NEVER` before its first tuple, `END` after its last."""
+
+    highest: tuple[int, ...]
+
+    @staticmethod
+    def start(streams: int) -> Progress:
+        return Progress((NEVER,) * streams)
+
+    def advanced(self, other: Progress) -> Progress:
+        """The further of the two, stream by stream."""
+        return Progress(tuple(map(max, self.highest, other.highest)))
+
+    def watermark(self, lateness: Sequence[int]) -> int:
+        """The join's watermark: the minimum over its streams of the highest time minus the lateness."""
+        return min(
+            high if high in (NEVER, END) else high - late for high, late in zip(self.highest, lateness, strict=True)
+        )

@@ -1,0 +1,1 @@
+"""The innermost loops: arrays in, arrays out."""

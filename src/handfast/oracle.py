@@ -1,0 +1,417 @@
+"""What is right: the join's definition, executed naively in plain Python, one tuple after the other.
+
+A row is a dict of plain values: int, float, str, bool, None; times and intervals as microseconds, dates as days,
+decimals as their unscaled integer. Nothing is shared with stamper, core or kernels: where they differ, this is right.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from handfast.errors import InternalError
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts
+from handfast.spec.join import BoundJoin
+from handfast.spec.types import Kind, Type
+from handfast.spec.window import TimeWindow
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, Sequence[Row]]  # every stream's rows
+Evaluator = Callable[[Sequence[Row]], Any]  # from one row of each stream to a value
+
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 0001 to 9999 in microseconds
+
+
+# --- the order of tuples, and their windows -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A tuple's place in the one total order.
+
+    Attributes:
+        rank: Its place among the tuples of all streams.
+        time: Its event time in microseconds.
+        seq: Its place in its own stream.
+        seen: How many tuples of each stream have a lower rank.
+    """
+
+    rank: int
+    time: int
+    seq: int
+    seen: tuple[int, ...]
+
+
+def stamp(join: BoundJoin, tables: Tables) -> list[list[Stamp | None]]:
+    """Every row's stamp, by stream and by the row's index; None for a row that is rejected.
+
+    By event order: time, then the stream's position, then all columns in schema order as Spark sorts them.
+    """
+    rows = [tables[name] for name in join.spec.names]
+    order = sorted(
+        (
+            (row[time], stream, [_sort_key(row[name]) for name in schema.names], index)
+            for stream, (table, time, schema) in enumerate(zip(rows, join.times, join.schemas, strict=True))
+            for index, row in enumerate(table)
+            if not is_rejected(row[time])
+        ),
+    )
+    stamps: list[list[Stamp | None]] = [[None] * len(table) for table in rows]
+    seen = [0] * len(rows)
+    for rank, (time, stream, _, index) in enumerate(order):
+        stamps[stream][index] = Stamp(rank, time, seen[stream], tuple(seen))
+        seen[stream] += 1
+    return stamps
+
+
+def _sort_key(value: Any) -> tuple[Any, ...]:
+    """A key that sorts as Spark does: NULL first, NaN last, strings by code point, lists and structs item by item."""
+    if value is None:
+        return (0,)
+    if isinstance(value, float):
+        return (1, math.isnan(value), 0.0 if math.isnan(value) else value)
+    if isinstance(value, Mapping):
+        return (1, [_sort_key(item) for item in value.values()])
+    if isinstance(value, list | tuple):
+        return (1, [_sort_key(item) for item in value])
+    return (1, value)
+
+
+def is_rejected(time: int | None) -> bool:
+    """Whether a row with this time is refused at the door."""
+    return time is None or not FIRST_TIME <= time <= LAST_TIME
+
+
+def holds(window: TimeWindow, old: Stamp, at: Stamp) -> bool:
+    """Whether `old` is in its stream's window at the arrival of `at`."""
+    return old.rank < at.rank and at.time - old.time < window.length
+
+
+# --- who is let in --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What became of the rows at the door, by stream."""
+
+    admitted: dict[str, list[Row]]
+    late: dict[str, list[Row]]
+    rejected: dict[str, list[Row]]
+
+
+def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
+    """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected."""
+    names = join.spec.names
+    outcome = Admission({n: [] for n in names}, {n: [] for n in names}, {n: [] for n in names})
+    newest: dict[str, float] = dict.fromkeys(names, -math.inf)
+    for batch in batches:
+        # without a lateness the input is bounded: nothing in it is ever late
+        marks = [-math.inf if s.lateness is None else newest[s.name] - s.lateness for s in join.spec.streams]
+        watermark = min(marks)
+        for name, column in zip(names, join.times, strict=True):
+            for row in batch.get(name, ()):
+                time = row[column]
+                if is_rejected(time):
+                    outcome.rejected[name].append(row)
+                elif time < watermark:
+                    outcome.late[name].append(row)
+                else:
+                    outcome.admitted[name].append(row)
+                    newest[name] = max(newest[name], time)
+    return outcome
+
+
+# --- the result -----------------------------------------------------------------------------------------------------
+
+
+def matches(join: BoundJoin, tables: Tables) -> list[tuple[int, ...]]:
+    """All matches of these admitted rows, each as the indices of its rows, one of each stream.
+
+    Tuples arrive in the order of rank. At the arrival of `at`, a stream's window is the run of its tuples that came
+    before and are still held: times never fall in that order, so what a window has lost it never holds again.
+    """
+    rows = [tables[name] for name in join.spec.names]
+    windows = [stream.window for stream in join.spec.streams]
+    stamps = stamp(join, tables)
+    predicate = compile(join.predicate)
+    live: list[list[int]] = [[] for _ in rows]  # the window of every stream, oldest first, as indices
+    found: list[tuple[int, ...]] = []
+    for at, origin, index in _by_rank(stamps):
+        for stream, window in enumerate(windows):
+            live[stream] = _still_held(window, live[stream], stamps[stream], at)
+        members = [[index] if stream == origin else held for stream, held in enumerate(live)]
+        candidates = [[table[i] for i in held] for table, held in zip(rows, members, strict=True)]
+        for candidate, indices in zip(product(*candidates), product(*members), strict=True):
+            try:
+                if predicate(candidate) is True:
+                    found.append(indices)
+            except Refused:
+                continue
+        live[origin].append(index)
+    return found
+
+
+def _by_rank(stamps: Sequence[Sequence[Stamp | None]]) -> list[tuple[Stamp, int, int]]:
+    """Every stamp with its stream and index, in the order of rank."""
+    stamped = [(s, stream, i) for stream, column in enumerate(stamps) for i, s in enumerate(column) if s is not None]
+    return sorted(stamped, key=lambda arrival: arrival[0].rank)
+
+
+def _still_held(window: TimeWindow, held: list[int], stamps: Sequence[Stamp | None], at: Stamp) -> list[int]:
+    """A window's tuples, oldest first, without those at the front that it no longer holds at the arrival of `at`."""
+    gone = 0
+    for index in held:
+        old = stamps[index]
+        assert old is not None, "a rejected row never gets into a window"
+        if holds(window, old, at):
+            break
+        gone += 1
+    return held[gone:] if gone else held
+
+
+def result(join: BoundJoin, tables: Tables) -> list[tuple[Any, ...]]:
+    """All matches as rows of the result: every stream's columns in order, then `match_time`."""
+    rows = []
+    for indices in matches(join, tables):
+        members = [tables[name][index] for name, index in zip(join.spec.names, indices, strict=True)]
+        match_time = max(member[time] for member, time in zip(members, join.times, strict=True))
+        values = [m[name] for m, schema in zip(members, join.schemas, strict=True) for name in schema.names]
+        rows.append((*values, match_time))
+    return rows
+
+
+# --- the predicate --------------------------------------------------------------------------------------------------
+
+
+class Refused(ArithmeticError):
+    """Arithmetic that Spark's ANSI mode refuses: overflow, division by zero."""
+
+
+def evaluate(expr: Expr, rows: Sequence[Row]) -> Any:
+    """The value of a typed tree for one row of each stream; None where it is NULL or Spark's ANSI mode refuses it."""
+    try:
+        return compile(expr)(rows)
+    except Refused:
+        return None
+
+
+def compile(expr: Expr) -> Evaluator:
+    """The tree as a function of one row of each stream; it raises `Refused` where Spark's ANSI mode would fail.
+
+    AND and OR go from left to right and stop as soon as they are decided. Every other operator takes all its operands
+    first, so an operand that is refused outweighs one that is NULL.
+    """
+    if isinstance(expr, Column):
+        stream, name = expr.stream, expr.name
+        return lambda rows: rows[stream][name]
+    if isinstance(expr, Literal):
+        value = expr.value
+        return lambda rows: value
+    if expr.op is Op.AND:
+        return _all([compile(part) for part in conjuncts(expr)])
+    if expr.op is Op.OR:
+        return _either(*map(compile, expr.args))
+    if expr.op is Op.SAME:
+        return _same(*map(compile, expr.args))
+    if expr.op is Op.IS_NULL:
+        inner = compile(expr.args[0])
+        return lambda rows: inner(rows) is None
+    if len(expr.args) == 1:
+        return _unary(_unary_rule(expr), compile(expr.args[0]))
+    a, b = map(compile, expr.args)
+    return (
+        _less(a, b) if expr.op is Op.LT else _at_most(a, b) if expr.op is Op.LE else _binary(_binary_rule(expr), a, b)
+    )
+
+
+def _all(parts: list[Evaluator]) -> Evaluator:
+    def conjunction(rows: Sequence[Row]) -> bool | None:
+        truth: bool | None = True
+        for part in parts:
+            value = part(rows)
+            if value is not True:
+                if value is False:
+                    return False
+                truth = None
+        return truth
+
+    return conjunction
+
+
+def _either(a: Evaluator, b: Evaluator) -> Evaluator:
+    def disjunction(rows: Sequence[Row]) -> bool | None:
+        x = a(rows)
+        if x is True:
+            return True
+        y = b(rows)
+        return True if y is True else None if x is None else y
+
+    return disjunction
+
+
+def _same(a: Evaluator, b: Evaluator) -> Evaluator:
+    def same(rows: Sequence[Row]) -> bool:
+        x, y = a(rows), b(rows)
+        if x is None or y is None:
+            return x is y
+        return _equal(x, y)
+
+    return same
+
+
+def _less(a: Evaluator, b: Evaluator) -> Evaluator:
+    def less(rows: Sequence[Row]) -> bool | None:
+        x, y = a(rows), b(rows)
+        if x is None or y is None:
+            return None
+        return bool(x < y or (y != y and x == x))  # NaN is equal to itself, and greater than anything else
+
+    return less
+
+
+def _at_most(a: Evaluator, b: Evaluator) -> Evaluator:
+    def at_most(rows: Sequence[Row]) -> bool | None:
+        x, y = a(rows), b(rows)
+        return None if x is None or y is None else x <= y or y != y
+
+    return at_most
+
+
+def _unary(rule: Callable[[Any], Any], a: Evaluator) -> Evaluator:
+    def apply(rows: Sequence[Row]) -> Any:
+        x = a(rows)
+        return None if x is None else rule(x)
+
+    return apply
+
+
+def _binary(rule: Callable[[Any, Any], Any], a: Evaluator, b: Evaluator) -> Evaluator:
+    def apply(rows: Sequence[Row]) -> Any:
+        x, y = a(rows), b(rows)
+        return None if x is None or y is None else rule(x, y)
+
+    return apply
+
+
+def _binary_rule(expr: Call) -> Callable[[Any, Any], Any]:
+    """What a binary operator does with two values that are not NULL."""
+    if expr.op is Op.EQ:
+        return _equal
+    rule = _ARITHMETIC[expr.op]
+    if expr.type.kind is Kind.DOUBLE:
+        return rule
+    if expr.type.kind is Kind.FLOAT:
+        # the double result of + - * % on two floats, rounded once more, is the float result
+        return lambda x, y: to_float32(rule(x, y))
+    if expr.type.kind is Kind.DECIMAL:
+        return rule  # the type has room for every result
+    low, high = _bounds(expr.type)
+
+    def checked(x: int, y: int) -> int:
+        z: int = rule(x, y)
+        if low <= z <= high:
+            return z
+        raise Refused(f"{x} {expr.op.value} {y} is beyond {expr.type}")
+
+    return checked
+
+
+def _equal(x: Any, y: Any) -> bool:
+    return bool(x == y or (x != x and y != y))
+
+
+def _divide(x: float, y: float) -> float:
+    if y == 0:
+        raise Refused(f"{x} / {y}")
+    return x / y
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """As in Java: with the sign of the dividend."""
+    if y == 0:
+        raise Refused(f"{x} % {y}")
+    if isinstance(x, int):
+        return abs(x) % abs(y) * (1 if x >= 0 else -1)
+    return math.nan if math.isinf(x) else math.fmod(x, y)
+
+
+_ARITHMETIC: dict[Op, Callable[[Any, Any], Any]] = {
+    Op.ADD: lambda x, y: x + y,
+    Op.SUB: lambda x, y: x - y,
+    Op.MUL: lambda x, y: x * y,
+    Op.DIV: _divide,
+    Op.MOD: _remainder,
+}
+
+
+def _unary_rule(expr: Call) -> Callable[[Any], Any]:
+    """What a unary operator does with a value that is not NULL."""
+    if expr.op is Op.NOT:
+        return lambda x: not x
+    if expr.op is Op.CAST:
+        return _cast_rule(expr.args[0].type, expr.type)
+    rule: Callable[[Any], Any] = abs if expr.op is Op.ABS else lambda x: -x
+    if expr.op not in (Op.ABS, Op.NEG):
+        raise InternalError(f"The oracle does not know the operator {expr.op}")
+    if expr.type.is_floating or expr.type.kind is Kind.DECIMAL:
+        return rule
+    low, high = _bounds(expr.type)
+
+    def checked(x: int) -> int:
+        y: int = rule(x)
+        if low <= y <= high:
+            return y
+        raise Refused(f"{expr.op.value} {x} is beyond {expr.type}")
+
+    return checked
+
+
+def _cast_rule(source: Type, target: Type) -> Callable[[Any], Any]:
+    """How a value of one type becomes one of another; only casts that lose nothing but float digits occur."""
+    if target.kind is Kind.DECIMAL:
+        factor = 10 ** (target.scale - source.scale)
+        return lambda x: x * factor
+    if target.is_integer and source.is_integer:
+        return lambda x: x
+    if target.is_floating and source.is_floating:
+        return to_float32 if target.kind is Kind.FLOAT else lambda x: x
+    if target.is_floating:
+        unit = 10**source.scale
+        if target.kind is Kind.DOUBLE:
+            return lambda x: x / unit  # Python divides integers with one correct rounding
+        return lambda x: to_float32(Fraction(x, unit))
+    if source.kind is Kind.NULL or source == target:
+        return lambda x: x
+    raise InternalError(f"The oracle does not know a cast from {source} to {target}")
+
+
+def _bounds(type_: Type) -> tuple[int, int]:
+    """The smallest and largest value of an integer, time or interval type."""
+    bits = type_.bits if type_.is_integer else 64
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+_FLOAT = struct.Struct("f")
+
+
+def to_float32(x: float | Fraction) -> float:
+    """The nearest 32-bit float, ties to even, infinity beyond the largest."""
+    if isinstance(x, Fraction):
+        x = _odd(x)
+    try:
+        return float(_FLOAT.unpack(_FLOAT.pack(x))[0])
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def _odd(x: Fraction) -> float:
+    """A double that rounds to the same 32-bit float as `x` does: two roundings in a row could differ from one."""
+    near = float(x)
+    if Fraction(near) == x or math.frexp(near)[0] * 2**53 % 2:
+        return near
+    return math.nextafter(near, math.inf if Fraction(near) < x else -math.inf)

@@ -1,0 +1,1 @@
+"""What is asked: immutable values, no data, no engine."""

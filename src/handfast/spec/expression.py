@@ -1,0 +1,109 @@
+"""The typed tree of a predicate: what the oracle evaluates and the kernels compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from handfast.spec.types import Type
+
+
+class Op(Enum):
+    """What a `Call` does. Implicit conversions are explicit CASTs here."""
+
+    AND = "AND"
+    OR = "OR"
+    NOT = "NOT"
+    EQ = "="
+    LT = "<"
+    LE = "<="
+    SAME = "<=>"
+    IS_NULL = "IS NULL"
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    MOD = "%"
+    NEG = "NEG"
+    ABS = "ABS"
+    CAST = "CAST"
+
+
+COMPARISONS = frozenset({Op.EQ, Op.LT, Op.LE, Op.SAME})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of stream number `stream`."""
+
+    stream: int
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. `slot` is its place among a compiled kernel's arguments; NULL has none.
+
+    Decimals are kept as the unscaled integer, dates as days, times and intervals as microseconds.
+    """
+
+    value: bool | int | float | str | None
+    type: Type
+    slot: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator on typed arguments."""
+
+    op: Op
+    args: tuple[Expr, ...]
+    type: Type
+
+
+Expr = Column | Literal | Call
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every node of the tree, parents first."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from walk(arg)
+
+
+def streams_of(expr: Expr) -> frozenset[int]:
+    """The streams whose columns the tree names."""
+    return frozenset(node.stream for node in walk(expr) if isinstance(node, Column))
+
+
+def conjuncts(expr: Expr) -> list[Expr]:
+    """The parts of a top-level AND."""
+    if isinstance(expr, Call) and expr.op is Op.AND:
+        return [part for arg in expr.args for part in conjuncts(arg)]
+    return [expr]
+
+
+def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The tree with every node for which `change` gives another one replaced, parents first."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(rewrite(arg, change) for arg in expr.args))
+    return expr
+
+
+def number_literals(expr: Expr, first: int = 0) -> tuple[Expr, tuple[Literal, ...]]:
+    """Give every literal but NULL a slot from `first` on; return the tree and its literals in order."""
+    found: list[Literal] = []
+
+    def numbered(node: Expr) -> Expr | None:
+        if not isinstance(node, Literal) or node.value is None:
+            return None
+        found.append(replace(node, slot=first + len(found)))
+        return found[-1]
+
+    return rewrite(expr, numbered), tuple(found)

@@ -1,0 +1,175 @@
+"""The join that is asked for: a value, checked when it is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from handfast.errors import SpecError
+from handfast.spec.classify import Conditions, classify
+from handfast.spec.expression import Expr
+from handfast.spec.predicate import bind, parse
+from handfast.spec.schema import Schema, nearest
+from handfast.spec.types import Type
+from handfast.spec.window import Duration, TimeWindow, format_duration, parse_duration, parse_window
+
+T = TypeVar("T")
+HOW = ("inner",)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One input: its name, window, time column and, for an unbounded one, how late a row may come."""
+
+    name: str
+    window: TimeWindow
+    time: str
+    lateness: int | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class JoinSpec:
+    """A sliding-window join of two streams.
+
+    Args:
+        streams: The streams' names in their order: at equal times the first is taken to have come first.
+        on: The predicate, a SQL condition over `stream.column`.
+        window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
+        time: The event-time column: one name for all streams, or one by stream.
+        lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
+        how: "inner".
+    """
+
+    streams: tuple[Stream, ...]
+    on: str
+    how: str
+
+    def __init__(
+        self,
+        streams: tuple[str, ...] | list[str],
+        on: str,
+        *,
+        window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow],
+        time: str | Mapping[str, str],
+        lateness: Duration | Mapping[str, Duration] | None = None,
+        how: str = "inner",
+    ) -> None:
+        names = _checked_names(streams)
+        if how not in HOW:
+            raise SpecError(f"how={how!r} is not a join that handfast knows; it knows {', '.join(HOW)}")
+        parse(on)
+        windows = _by_stream(window, names, "window")
+        times = _by_stream(time, names, "time")
+        lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
+        built = tuple(
+            Stream(
+                name,
+                parse_window(windows[name], stream=name),
+                _checked_time(times[name], name),
+                _checked_lateness(lags[name], name) if name in lags else None,
+            )
+            for name in names
+        )
+        object.__setattr__(self, "streams", built)
+        object.__setattr__(self, "on", on)
+        object.__setattr__(self, "how", how)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(stream.name for stream in self.streams)
+
+    def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
+        """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
+        ordered = {name: schemas[name] for name in self.names}
+        predicate = bind(self.on, ordered)
+        times = []
+        for stream in self.streams:
+            name, type_ = ordered[stream.name].column(stream.name, stream.time)
+            if not type_.is_timestamp:
+                raise SpecError(
+                    f"The time column {name!r} of stream {stream.name!r} is of type {type_}, not a timestamp; "
+                    "convert it in the input, e.g. timestamp_micros(…) or to_timestamp(…)"
+                )
+            times.append(name)
+        kinds = {ordered[s.name].column(s.name, s.time)[1] for s in self.streams}
+        if len(kinds) > 1:
+            raise SpecError("The streams' time columns must all be with time zone or all without; cast one of them")
+        return BoundJoin(self, tuple(ordered.values()), tuple(times), predicate, classify(predicate))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundJoin:
+    """A join bound to the columns of its streams."""
+
+    spec: JoinSpec
+    schemas: tuple[Schema, ...]
+    times: tuple[str, ...]
+    predicate: Expr
+    conditions: Conditions
+
+    @property
+    def time_type(self) -> Type:
+        """The type of `match_time`."""
+        return self.schemas[0].column(self.spec.names[0], self.times[0])[1]
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The result's columns: every column as `<stream>_<column>`, then `match_time`."""
+        named = [f"{s}_{c}" for s, schema in zip(self.spec.names, self.schemas, strict=True) for c in schema.names]
+        names = (*named, "match_time")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SpecError(f"Two columns of the result would be called {twice[0]!r}; rename a stream or a column")
+        return names
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same join on the same columns, another one for any other."""
+        return hashlib.blake2b(repr((self.spec, self.schemas)).encode(), digest_size=16).hexdigest()
+
+    def interval(self) -> str:
+        """The windows as an interval of time differences."""
+        (r, s), (r_time, s_time) = self.spec.streams, self.times
+        low, high = format_duration(s.window.length), format_duration(r.window.length)
+        return f"{s.name}.{s_time} − {r.name}.{r_time} in (−{low}, +{high})"
+
+
+def _checked_names(streams: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    names = tuple(streams)
+    if len(names) != 2:
+        raise SpecError(f"A join takes two streams, not {len(names)}")
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise SpecError(f"A stream's name must be a plain identifier like 'r' or 'trades', not {name!r}")
+    if len({name.lower() for name in names}) < len(names):
+        raise SpecError(f"Stream {names[0]!r} is named twice; give every stream a name of its own, whatever the case")
+    return names
+
+
+def _by_stream(value: T | Mapping[str, T], names: tuple[str, ...], what: str) -> dict[str, T]:
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names, value)
+    unknown = [name for name in value if name not in names]
+    if unknown:
+        near = nearest(unknown[0], names)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise SpecError(f"{what} names a stream {unknown[0]!r} that the join does not have{hint}")
+    missing = [name for name in names if name not in value]
+    if missing:
+        raise SpecError(f"{what} says nothing for stream {missing[0]!r}; give one for every stream, or one for all")
+    return dict(value)
+
+
+def _checked_time(time: str, stream: str) -> str:
+    if not isinstance(time, str) or not time:
+        raise SpecError(f"time must name the event-time column of stream {stream!r}, not {time!r}")
+    return time
+
+
+def _checked_lateness(lateness: Duration, stream: str) -> int:
+    micros = parse_duration(lateness, what=f"The lateness of stream {stream!r}")
+    if micros < 0:
+        raise SpecError(f"The lateness of stream {stream!r} cannot be negative: {lateness!r}")
+    return micros
