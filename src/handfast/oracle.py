@@ -396,17 +396,12 @@ def _bounds(type_: Type) -> tuple[int, int]:
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
-_FLOAT = struct.Struct("f")
+_FLOAT = struct.Struct("@f")  # native: what is too large becomes infinite, where "<f" would raise
 
 
 def to_float32(x: float | Fraction) -> float:
     """The nearest 32-bit float, ties to even, infinity beyond the largest."""
-    if isinstance(x, Fraction):
-        x = _odd(x)
-    try:
-        return float(_FLOAT.unpack(_FLOAT.pack(x))[0])
-    except OverflowError:
-        return math.copysign(math.inf, x)
+    return float(_FLOAT.unpack(_FLOAT.pack(_odd(x) if isinstance(x, Fraction) else x))[0])
 
 
 def _odd(x: Fraction) -> float:

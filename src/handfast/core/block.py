@@ -50,13 +50,14 @@ class Block:
         return hashlib.blake2b(self.encoded, digest_size=16).hexdigest()
 
     @staticmethod
-    def decode(data: bytes) -> Block:
+    def decode(data: bytes | pa.Buffer) -> Block:
         """The block that these bytes are."""
-        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
         payload = batch.select(range(batch.num_columns - 2))
         block = Block(payload, batch.column(_TIME).to_numpy(), batch.column(_FLAGS).to_numpy())
-        block.__dict__["encoded"] = data
+        if isinstance(data, bytes):
+            block.__dict__["encoded"] = data
         return block
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Block:
@@ -66,6 +67,10 @@ class Block:
                 return self
             rows = np.flatnonzero(rows)
         return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows])
+
+    def slice(self, start: int, stop: int) -> Block:
+        """The tuples from `start` up to `stop`."""
+        return Block(self.batch.slice(start, stop - start), self.times[start:stop], self.flags[start:stop])
 
     @staticmethod
     def concat(blocks: Sequence[Block]) -> Block:

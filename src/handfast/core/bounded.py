@@ -1,0 +1,41 @@
+"""Bounded inputs: a core run once from start to end, in order of time, so that its state stays as small as the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from handfast.core.block import Block
+from handfast.core.join_core import JoinCore
+from handfast.flow.time import END, Progress
+from handfast.plan import Plan
+
+_SLICE = 1 << 16  # tuples of all streams that a core is fed at a time
+
+
+def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[pa.RecordBatch]:
+    """The matches at one core of all its blocks, given by stream."""
+    core = JoinCore(plan)
+    blocks = [_sorted(own) for own in pieces]
+    times = [block.times for block in blocks if block is not None]
+    if len(times) < len(pieces):
+        return
+    cuts = np.sort(np.concatenate(times))[_SLICE::_SLICE].tolist()
+    starts = [0] * len(blocks)
+    for cut in [*cuts, END]:
+        arrivals: list[Block | None] = []
+        for stream, block in enumerate(blocks):
+            assert block is not None
+            stop = len(block) if cut == END else int(np.searchsorted(block.times, cut))
+            arrivals.append(block.slice(starts[stream], stop) if stop > starts[stream] else None)
+            starts[stream] = stop
+        yield from core.step(arrivals, Progress((cut,) * len(blocks)))
+
+
+def _sorted(blocks: Sequence[Block]) -> Block | None:
+    if not blocks:
+        return None
+    block = Block.concat(blocks)
+    return block.take(np.argsort(block.times, kind="stable"))

@@ -1,0 +1,27 @@
+"""Bounded inputs on Spark: the same blocks to the same cores, each run once from start to end without any state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from handfast.core.block import Block
+from handfast.core.bounded import run_bounded
+from handfast.plan import Plan
+
+Run = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def run_core(plan: Plan) -> Run:
+    """A function, as Spark wants it for `applyInArrow`, that runs one core over all of its blocks."""
+
+    def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces: list[list[Block]] = [[] for _ in plan.join.schemas]
+        for batch in batches:
+            for stream, data in zip(batch.column("stream").to_pylist(), batch.column("block"), strict=True):
+                if data.is_valid:
+                    pieces[stream].append(Block.decode(data.as_buffer()))
+        yield from run_bounded(plan, pieces)
+
+    return run

@@ -1,0 +1,42 @@
+"""Spark's types as a predicate sees them, and the schema of the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from handfast.spec import types
+from handfast.spec.join import BoundJoin
+from handfast.spec.schema import Schema
+from handfast.spec.types import Kind, Type
+
+_SIMPLE = {
+    "boolean": types.BOOLEAN,
+    "tinyint": types.INT8,
+    "smallint": types.INT16,
+    "int": types.INT32,
+    "bigint": types.INT64,
+    "float": types.FLOAT,
+    "double": types.DOUBLE,
+    "string": types.STRING,
+    "date": types.DATE,
+    "timestamp": types.TIMESTAMP,
+    "timestamp_ntz": types.TIMESTAMP_NTZ,
+}
+
+
+def schema_of(frame: Any) -> Schema:
+    """The columns of a DataFrame with the types a predicate sees."""
+    return Schema(tuple((field.name, _type_of(field.dataType.simpleString())) for field in frame.schema.fields))
+
+
+def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
+    """The Spark schema of the matches."""
+    fields = [field.dataType for name in join.spec.names for field in frames[name].schema.fields]
+    time = frames[join.spec.names[0]].schema[join.times[0]].dataType
+    return StructType([StructField(n, t) for n, t in zip(join.output_names, [*fields, time], strict=True)])
+
+
+def _type_of(name: str) -> Type:
+    return _SIMPLE.get(name, Type(Kind.PAYLOAD, label=name))

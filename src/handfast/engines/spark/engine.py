@@ -1,0 +1,79 @@
+"""The join on Spark: pack rows into blocks, run a JoinCore per key, unpack the matches."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from handfast.engines.spark.bounded import run_core
+from handfast.engines.spark.columns import result_schema, schema_of
+from handfast.engines.spark.operator import JoinProcessor
+from handfast.engines.spark.pack import MATCHES, PACKED, Pack, unpack
+from handfast.engines.spark.session import configure, configured_cores
+from handfast.errors import SpecError
+from handfast.plan import Plan, make_plan
+from handfast.spec.join import JoinSpec
+
+__all__ = ["configure", "join", "name", "plan"]
+
+_WATERMARK = "spark.watermarkDelayMs"
+
+
+def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
+    """The matches as a DataFrame: a streaming one for streaming inputs."""
+    laid_out = plan(frames, spec)
+    bound = laid_out.join
+    schema = result_schema(bound, frames)
+    packed = reduce(
+        lambda a, b: a.union(b),
+        (frames[n].mapInArrow(Pack(laid_out, stream), PACKED) for stream, n in enumerate(spec.names)),
+    )
+    if _is_streaming(frames):
+        matches = packed.groupBy("core").transformWithStateInPandas(
+            JoinProcessor(laid_out), outputStructType=MATCHES, outputMode="Append", timeMode="None"
+        )
+        return matches.mapInArrow(unpack, schema)
+    # a number of its own keeps Spark from putting several cores into one task
+    return packed.repartition(laid_out.cores, "core").groupBy("core").applyInArrow(run_core(laid_out), schema)
+
+
+def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
+    """How the join is laid out on this session, or an error that says what it needs first."""
+    streaming = _is_streaming(frames)
+    cores = configured_cores(frames[spec.names[0]].sparkSession)
+    if streaming:
+        _check_streaming(frames, spec)
+    return make_plan(spec.bind({name: schema_of(frames[name]) for name in spec.names}), cores)
+
+
+def name(frames: dict[str, Any]) -> str:
+    """What `explain` calls this engine."""
+    return "Spark, streaming" if _is_streaming(frames) else "Spark, batch"
+
+
+def _is_streaming(frames: dict[str, Any]) -> bool:
+    streaming = {name: frame.isStreaming for name, frame in frames.items()}
+    if len(set(streaming.values())) > 1:
+        live = next(n for n, is_live in streaming.items() if is_live)
+        still = next(n for n, is_live in streaming.items() if not is_live)
+        raise SpecError(
+            f"Stream {live!r} is a streaming DataFrame and {still!r} a batch one; a window join needs both of one kind: "
+            f"read {still!r} with spark.readStream, or join it with {live!r} by Spark's own DataFrame.join"
+        )
+    return all(streaming.values())
+
+
+def _check_streaming(frames: dict[str, Any], spec: JoinSpec) -> None:
+    for stream in spec.streams:
+        for field in frames[stream.name].schema.fields:
+            if _WATERMARK in (field.metadata or {}):
+                millis = field.metadata[_WATERMARK]
+                raise SpecError(
+                    f"Stream {stream.name!r} carries withWatermark({field.name!r}, …), which handfast replaces; take it off "
+                    f"and write hf.join(…, lateness={{{stream.name!r}: '{millis} ms', …}})"
+                )
+        if stream.lateness is None:
+            raise SpecError(
+                f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the newest; "
+                "write hf.join(…, lateness='30 seconds')"
+            )
