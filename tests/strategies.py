@@ -352,7 +352,7 @@ class Case:
     def admitted(self) -> dict[str, pa.Table]:
         """The rows that the oracle lets in when the steps arrive one by one."""
         rows = {name: [row["#"] for row in self.admission.admitted[name]] for name in self.streams}
-        return {name: self.tables[name].take(rows[name]) for name in self.streams}
+        return {name: self.tables[name].take(pa.array(rows[name], pa.int64())) for name in self.streams}
 
     def _numbered_steps(self) -> list[dict[str, pa.Table]]:
         count = dict.fromkeys(self.streams, 0)

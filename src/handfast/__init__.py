@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from handfast.api import configure, explain, join
     from handfast.engines.local.options import LocalOptions
-    from handfast.errors import EngineError, HandfastError, InternalError, MissingExtraError, SpecError, UnsupportedError
+    from handfast.errors import (
+        EngineError,
+        HandfastError,
+        InternalError,
+        MissingExtraError,
+        SpecError,
+        UnsupportedError,
+    )
     from handfast.spec.join import JoinSpec
     from handfast.spec.window import TimeWindow
 

@@ -28,8 +28,8 @@ def join(
     """Join streams over sliding windows.
 
     Args:
-        inputs: The streams by name, in their order: all Spark DataFrames, all batch or all streaming; or Arrow, pandas and
-            Polars tables in any mixture.
+        inputs: The streams by name, in their order: Spark DataFrames, all batch or all streaming; or Arrow, pandas
+            and Polars tables in any mixture.
         spec: The join as a value, instead of the keywords that follow.
         on: The predicate, a SQL condition over `stream.column`.
         window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
@@ -39,8 +39,8 @@ def join(
         options: How the local engine runs.
 
     Returns:
-        A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every column
-        as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
+        A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every
+        column as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
     """
     _check_inputs(inputs)
     asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how)
@@ -87,7 +87,9 @@ def configure(spark: Any, *, cores: int) -> None:
 
 def _check_inputs(inputs: Mapping[str, Any]) -> None:
     if not isinstance(inputs, Mapping):
-        raise SpecError(f"The inputs must be a mapping of names to streams like {{'r': trades, 's': quotes}}, not {inputs!r}")
+        raise SpecError(
+            f"The inputs must be a mapping of names to streams like {{'r': trades, 's': quotes}}, not {inputs!r}"
+        )
 
 
 def _spec(
@@ -111,7 +113,9 @@ def _spec(
     if on is None:
         raise SpecError("A join needs a predicate: on='r.x = s.x'")
     if window is None:
-        raise SpecError("A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}")
+        raise SpecError(
+            "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}"
+        )
     if time is None:
         raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
     return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how)

@@ -74,7 +74,7 @@ class Plan:
 
     def _index_choice(self) -> Choice:
         if not self.indexed:
-            return Choice("index", "none: SIMD scan", "no equality and no band of constant width to look candidates up by")
+            return Choice("index", "none: SIMD scan", "no equality and no band of constant width to find candidates by")
         parts = []
         if self.equalities:
             parts.append(f"hash on {len(self.equalities)} equalit{'y' if len(self.equalities) == 1 else 'ies'}")

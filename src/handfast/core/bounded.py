@@ -1,4 +1,4 @@
-"""Bounded inputs: a core run once from start to end, in order of time, so that its state stays as small as the windows."""
+"""Bounded inputs: a core run once from start to end in order of time, its state as small as the windows."""
 
 from __future__ import annotations
 

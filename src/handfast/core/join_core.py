@@ -111,8 +111,8 @@ class JoinCore:
     def step(self, arrivals: Sequence[Block | None], progress: Progress) -> Iterator[pa.RecordBatch]:
         """Join new blocks, at most one of each stream, with the windows and with each other, then store them.
 
-        `progress` is how far each stream has come with these blocks, on all cores together. The state changes as the matches
-        are taken out: take them all before asking for it.
+        `progress` is how far each stream has come with these blocks, on all cores together. The state changes as the
+        matches are taken out: take them all before asking for it.
         """
         watermark = self.progress.watermark(self._lateness)
         for stream, block in enumerate(arrivals):
@@ -221,7 +221,8 @@ class JoinCore:
         r, s = (new, stored) if stream == 0 else (stored, new)
         r_everywhere, s_everywhere = (r & EVERYWHERE) != 0, (s & EVERYWHERE) != 0
         decider = np.where(s_everywhere, r, s)
-        return ~(r_everywhere | s_everywhere) | ((decider & HOME) != 0)
+        owned: NDArray[np.bool_] = ~(r_everywhere | s_everywhere) | ((decider & HOME) != 0)
+        return owned
 
     def _emit(
         self, stream: int, block: Block, new_at: Positions, stored: Segment, stored_at: Positions

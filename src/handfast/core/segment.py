@@ -129,7 +129,6 @@ class Segment:
             yield chosen, self.blocks[k].batch.take(pa.array(positions[chosen] - self._starts[k]))
 
 
-
 def _size(block: Block) -> int:
     """The block's size on a scale of powers of the fan."""
     size, limit = 0, _SMALLEST

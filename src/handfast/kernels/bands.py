@@ -1,13 +1,14 @@
 """Bands as buckets of numbers: where a tuple lies, and where its partners can lie.
 
-Buckets only propose candidates, so every rounding here is taken with room to spare: a tuple whose key is too large for its
-rounding errors to be small against the band, or is no number at all, is *wild* and meets everyone.
+Buckets only propose candidates, so every rounding here is taken with room to spare: a tuple whose key is too large for
+its rounding errors to be small against the band, or is no number at all, is *wild* and meets everyone.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,8 +87,9 @@ class BandScale:
         slack = 0 if self._exact else self._width / 2
         return self._floor(keys.keys + low - slack), self._floor(keys.keys + high + slack)
 
-    def _floor(self, keys: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.floor_divide(keys, self._width).astype(np.int64)
+    def _floor(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        buckets: NDArray[np.int64] = np.floor_divide(keys, self._width).astype(np.int64)
+        return buckets
 
 
 def band_terms(band: Band) -> list[Expr]:

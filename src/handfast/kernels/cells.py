@@ -1,7 +1,7 @@
 """A chained index over cells: equal keys and neighbouring bands share cells.
 
-A tuple lies in one cell, a number made of its equality keys and of the buckets of its band keys. Chains run from the newest
-tuple to the oldest, so the first expired one ends a walk. What is found are candidates.
+A tuple lies in one cell, a number made of its equality keys and of the buckets of its band keys. Chains run from the
+newest tuple to the oldest, so the first expired one ends a walk. What is found are candidates.
 """
 
 from __future__ import annotations
@@ -112,7 +112,17 @@ class CellIndex:
         while state[0] < len(base):
             probes, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
             n = _probe(
-                base, *first, *second, present, self.oldest, self._heads, self._links, self._stored, probes, found, state
+                base,
+                *first,
+                *second,
+                present,
+                self.oldest,
+                self._heads,
+                self._links,
+                self._stored,
+                probes,
+                found,
+                state,
             )
             if n:
                 yield probes[:n], found[:n]

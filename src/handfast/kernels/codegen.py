@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from handfast.errors import InternalError
-from handfast.spec.expression import Call, Column, Expr, Literal, Op
+from handfast.spec.expression import Column, Expr, Literal, Op
 from handfast.spec.types import Kind, Type
 
 I1, I8, I32, I64, I128 = (ir.IntType(bits) for bits in (1, 8, 32, 64, 128))
@@ -52,7 +52,11 @@ class Emitter:
     """Emits a typed tree over `width` lanes into a builder."""
 
     def __init__(
-        self, builder: ir.IRBuilder, width: int, columns: Mapping[Column, Value], literals: Callable[[Literal], ir.Value]
+        self,
+        builder: ir.IRBuilder,
+        width: int,
+        columns: Mapping[Column, Value],
+        literals: Callable[[Literal], ir.Value],
     ) -> None:
         self._b = builder
         self._width = width
@@ -191,7 +195,11 @@ class Emitter:
             minus_one = build.icmp_signed("==", args[1], self._constant(lanes, -1))
             divisor = build.select(build.or_(fails, minus_one), self._constant(lanes, 1), args[1])
             return build.srem(args[0], divisor), fails
-        name = {Op.ADD: "llvm.sadd.with.overflow", Op.SUB: "llvm.ssub.with.overflow", Op.MUL: "llvm.smul.with.overflow"}[op]
+        name = {
+            Op.ADD: "llvm.sadd.with.overflow",
+            Op.SUB: "llvm.ssub.with.overflow",
+            Op.MUL: "llvm.smul.with.overflow",
+        }[op]
         pair = self._intrinsic(name, args, returns=ir.LiteralStructType([lanes, ir.VectorType(I1, self._width)]))
         return build.extract_value(pair, 0), build.extract_value(pair, 1)
 
@@ -222,10 +230,8 @@ class Emitter:
         if literal.value is None:
             zero = I1 if kind is Kind.BOOLEAN else element(literal.type)
             return Value(ir.Constant(ir.VectorType(zero, self._width), None), self._bits(True))
-        if kind is Kind.BOOLEAN:
-            scalar = self._b.trunc(self._literals(literal), I1)
-        else:
-            scalar = self._literals(literal)
+        scalar = self._literals(literal)
+        scalar = self._b.trunc(scalar, I1) if kind is Kind.BOOLEAN else scalar
         return Value(splat(self._b, scalar, self._width))
 
     def _either(self, *bits: ir.Value | None) -> ir.Value | None:

@@ -79,14 +79,16 @@ class ColumnReader:
         """The columns of a batch. Strings are codes: `ranked` turns them into ranks where order matters."""
         derivation = self._derivations[stream]
         names = [column.name for column in derivation.sources]
-        decoded = [self._decode(batch.column(name), col.type) for name, col in zip(names, derivation.sources, strict=True)]
-        derived = derivation.run(self.ranked(derivation.sources, decoded), self.literals(derivation.literals), len(batch))
+        decoded = [
+            self._decode(batch.column(name), col.type) for name, col in zip(names, derivation.sources, strict=True)
+        ]
+        derived = derivation.run(
+            self.ranked(derivation.sources, decoded), self.literals(derivation.literals), len(batch)
+        )
         values: list[Array] = []
         statuses: list[NDArray[np.uint8] | None] = []
         for known in self._program.inputs[stream]:
-            value, status = (
-                derived[known.column] if known.is_derived else decoded[names.index(known.column.name)]
-            )
+            value, status = derived[known.column] if known.is_derived else decoded[names.index(known.column.name)]
             values.append(value)
             statuses.append(status)
         return Columns(values, statuses, times)

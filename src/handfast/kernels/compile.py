@@ -112,9 +112,11 @@ def scan_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], outer: int, 
                     bit = call_intrinsic(builder, "llvm.cttz.i64", [now, ir.Constant(I1, 1)], I64)
                     write(builder.add(inner_loop.position, bit))
                     builder.store(builder.and_(now, builder.sub(now, _ONE)), left)
-        with _Loop(builder, grouped, i_stop, _ONE) as tail:
-            with builder.if_then(builder.extract_element(hits(1, tail.position), ir.Constant(I32, 0)), likely=False):
-                write(tail.position)
+        with (
+            _Loop(builder, grouped, i_stop, _ONE) as tail,
+            builder.if_then(builder.extract_element(hits(1, tail.position), ir.Constant(I32, 0)), likely=False),
+        ):
+            write(tail.position)
     builder.store(builder.load(outer_loop.counter, typ=I64), _pointer(builder, resume))
     builder.ret(builder.load(found, typ=I64))
     return load(function.module, {"scan": SCAN_WORDS})["scan"]
@@ -128,7 +130,9 @@ def check_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], nullable: b
     minus stream 0's, literals, positions in stream 0, positions in stream 1, how many. Returns how many are kept.
     """
     function, builder = _function("check", CHECK_WORDS)
-    r_values, r_statuses, r_times, s_values, s_statuses, s_times, least, most, literals, r_at, s_at, count = function.args
+    r_values, r_statuses, r_times, s_values, s_statuses, s_times, least, most, literals, r_at, s_at, count = (
+        function.args
+    )
     reader = _Reader(builder, shape, literals)
     columns_r = _Columns(builder, inputs[0], r_values, r_statuses, nullable)
     columns_s = _Columns(builder, inputs[1], s_values, s_statuses, nullable)
@@ -154,7 +158,7 @@ def check_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], nullable: b
 def derive_kernel(shapes: tuple[Expr, ...], inputs: tuple[Input, ...]) -> Native:
     """Compute derived columns of one stream.
 
-    Words: values and statuses of the inputs, literals, values and statuses to write (a status for each), how many tuples.
+    Words: values and statuses of the inputs, literals, values and statuses to write (one of each), how many tuples.
     """
     function, builder = _function("derive", DERIVE_WORDS)
     values, statuses, literals, out_values, out_statuses, count = function.args

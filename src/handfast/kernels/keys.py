@@ -21,8 +21,8 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 class Keys:
     """The keys of a run of tuples of one stream.
 
-    `present` tuples lie in `cells` and find partners from `base` and `ranges`; `wild` ones must meet everyone; the others
-    can never match.
+    `present` tuples lie in `cells` and find partners from `base` and `ranges`; `wild` ones must meet everyone; the
+    others can never match.
     """
 
     cells: Cells

@@ -59,8 +59,8 @@ class PairKernels:
             position = 0
             while position < len(o_columns):
                 found = kernel(
-                    *o_tables.words, position, len(o_columns), *i_tables.words, start, stop,
-                    least, most, literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, _CAPACITY, resume.ctypes.data,
+                    *o_tables.words, position, len(o_columns), *i_tables.words, start, stop, least, most,
+                    literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, _CAPACITY, resume.ctypes.data,
                 )  # fmt: skip
                 position = int(resume[0])
                 if found:

@@ -69,6 +69,8 @@ def make_program(predicate: Expr, keys: list[Expr], streams: int) -> Program:
 
 
 def _may_fail(node: Expr) -> bool:
-    return isinstance(node, Call) and node.op in _FALLIBLE and (
-        node.op in (Op.DIV, Op.MOD) or not (node.type.is_floating or node.type.kind is Kind.DECIMAL)
+    return (
+        isinstance(node, Call)
+        and node.op in _FALLIBLE
+        and (node.op in (Op.DIV, Op.MOD) or not (node.type.is_floating or node.type.kind is Kind.DECIMAL))
     )

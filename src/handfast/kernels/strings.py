@@ -36,7 +36,8 @@ class StringTable:
         codes = np.fromiter((self.code(text or "") for text in encoded.dictionary.to_pylist()), np.int64)
         if len(codes) == 0:
             return np.zeros(len(column), np.int64)
-        return codes[pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)]
+        indices: NDArray[np.int32] = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+        return codes[indices]
 
     def ranks(self) -> NDArray[np.int64]:
         """The place of each code's string in the order of all: UTF-8 bytes order as code points do."""

@@ -1,7 +1,7 @@
 """What a predicate offers an index: equalities, bands, and the rest.
 
 An index only proposes candidates; every conjunct is checked again, as written, on each of them. So a band may be read
-loosely (its bounds inclusive, its arithmetic as on paper), as long as it never excludes a pair that the predicate holds for.
+loosely (its bounds inclusive, its arithmetic as on paper), as long as it excludes no pair that the predicate holds for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Equality:
 class Band:
     """`low <= sum(keys[0]) - sum(keys[1]) <= high`, each key a sum of terms over one stream, the lower stream first.
 
-    `unit` is the rounding unit of the arithmetic the user wrote and `steps` how many roundings it has: 0 where it is exact.
+    `unit` is the rounding unit of the arithmetic the user wrote (0 where it is exact), `steps` how many it rounds.
     """
 
     keys: tuple[tuple[Term, ...], tuple[Term, ...]]
@@ -113,9 +113,10 @@ def _limits(conjunct: Expr) -> Iterator[_Limit]:
     if not isinstance(conjunct, Call) or conjunct.op not in (Op.LT, Op.LE, Op.EQ):
         return
     a, b = conjunct.args
-    for smaller, larger in _unfold_abs(a, b):
+    pairs = _unfold_abs(a, b)
+    for smaller, larger in pairs:
         yield from _limit(smaller, larger)
-        if conjunct.op is Op.EQ:
+        if conjunct.op is Op.EQ and len(pairs) == 1:  # of ABS(u) = c, only ABS(u) <= c is a limit on u
             yield from _limit(larger, smaller)
 
 
@@ -197,7 +198,8 @@ class _Flat:
 
     def _term(self, sign: int, expr: Expr) -> None:
         streams = streams_of(expr)
-        counts = expr.type.is_integer or expr.type.is_floating or expr.type.is_timestamp or expr.type.kind is Kind.INTERVAL
+        type_ = expr.type
+        counts = type_.is_integer or type_.is_floating or type_.is_timestamp or type_.kind is Kind.INTERVAL
         if len(streams) != 1 or not counts:
             self.linear = False
             return

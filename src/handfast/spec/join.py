@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
@@ -15,7 +15,6 @@ from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import Type
 from handfast.spec.window import Duration, TimeWindow, format_duration, parse_duration, parse_window
 
-T = TypeVar("T")
 HOW = ("inner",)
 
 
@@ -148,7 +147,7 @@ def _checked_names(streams: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     return names
 
 
-def _by_stream(value: T | Mapping[str, T], names: tuple[str, ...], what: str) -> dict[str, T]:
+def _by_stream(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return dict.fromkeys(names, value)
     unknown = [name for name in value if name not in names]

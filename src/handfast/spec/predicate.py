@@ -36,8 +36,21 @@ from handfast.spec.types import (
 )
 from handfast.spec.window import parse_duration
 
-_COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_ARITHMETIC = {exp.Add: Op.ADD, exp.Sub: Op.SUB, exp.Mul: Op.MUL, exp.Div: Op.DIV, exp.Mod: Op.MOD}
+_COMPARE: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_ARITHMETIC: dict[type[exp.Expression], Op] = {
+    exp.Add: Op.ADD,
+    exp.Sub: Op.SUB,
+    exp.Mul: Op.MUL,
+    exp.Div: Op.DIV,
+    exp.Mod: Op.MOD,
+}
 _CAST_TARGETS = {
     "TINYINT": INT8,
     "SMALLINT": INT16,
@@ -61,7 +74,8 @@ def parse(text: str) -> exp.Expression:
         raise SpecError(_syntax_message(text, error)) from None
     if len(statements) != 1 or statements[0] is None:
         raise SpecError(f"The predicate must be one SQL condition, not {text!r}")
-    return statements[0]
+    statement: exp.Expression = statements[0]  # type: ignore[assignment]
+    return statement
 
 
 def _syntax_message(text: str, error: ParseError | TokenError) -> str:
@@ -222,6 +236,9 @@ class _Binder:
         to = _CAST_TARGETS[target]
         if isinstance(tree, Literal) and tree.type.is_numeric and to.is_floating:
             return _fold_float(tree, to)
+        if isinstance(tree, Literal) and isinstance(tree.value, int) and tree.type.is_integer and to.is_integer:
+            if -(2 ** (to.bits - 1)) <= tree.value < 2 ** (to.bits - 1):
+                return Literal(tree.value, to)  # also how sqlglot hands over 1S and 1Y
         widening = tree.type.is_numeric and common_type(tree.type, to) == to
         if not widening and not (tree.type.is_numeric and to.is_floating) and tree.type != NULL:
             _refuse(node, f"would lose values of {tree.type}; only widening casts of numbers are supported")

@@ -1,7 +1,7 @@
 """Keys that Spark's own hash sends to partitions of our choice.
 
-Spark puts a group with key k into partition `pmod(murmur3(k), partitions)`. Core number c is keyed by the number whose hash is
-just c: so every core has a partition of its own, and the same key whatever the number of cores.
+Spark puts a group with key k into partition `pmod(murmur3(k), partitions)`. Core number c is keyed by the number whose
+hash is just c: so every core has a partition of its own, and the same key whatever the number of cores.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _is_streaming(frames: dict[str, Any]) -> bool:
         live = next(n for n, is_live in streaming.items() if is_live)
         still = next(n for n, is_live in streaming.items() if not is_live)
         raise SpecError(
-            f"Stream {live!r} is a streaming DataFrame and {still!r} a batch one; a window join needs both of one kind: "
+            f"Stream {live!r} is a streaming DataFrame and {still!r} a batch one; a join needs them of one kind: "
             f"read {still!r} with spark.readStream, or join it with {live!r} by Spark's own DataFrame.join"
         )
     return all(streaming.values())
@@ -69,8 +69,8 @@ def _check_streaming(frames: dict[str, Any], spec: JoinSpec) -> None:
             if _WATERMARK in (field.metadata or {}):
                 millis = field.metadata[_WATERMARK]
                 raise SpecError(
-                    f"Stream {stream.name!r} carries withWatermark({field.name!r}, …), which handfast replaces; take it off "
-                    f"and write hf.join(…, lateness={{{stream.name!r}: '{millis} ms', …}})"
+                    f"Stream {stream.name!r} carries withWatermark({field.name!r}, …), which handfast replaces; "
+                    f"take it off and write hf.join(…, lateness={{{stream.name!r}: '{millis} ms', …}})"
                 )
         if stream.lateness is None:
             raise SpecError(

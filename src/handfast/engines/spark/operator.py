@@ -1,8 +1,8 @@
 """The stateful operator: one JoinCore for each key, its blocks in Spark's state store.
 
-The state is a manifest and the blocks it names. A worker keeps the cores it ran last; they are only a cache: each is found by
-the digest of the manifest that Spark's state holds, so a core that has run ahead of it (a task that failed later on) or
-behind it (another worker had its turn) is never taken for the right one.
+The state is a manifest and the blocks it names. A worker keeps the cores it ran last; they are only a cache: each is
+found by the digest of the manifest that Spark's state holds, so a core that has run ahead of it (a task that failed
+later on) or behind it (another worker had its turn) is never taken for the right one.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import pandas as pd
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from handfast.core.block import Block
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.engines.spark.pack import pack_matches
+from handfast.errors import InternalError
 from handfast.flow.time import NEVER, Progress
 from handfast.plan import Plan
 
@@ -44,7 +45,7 @@ class JoinProcessor(StatefulProcessor):
         self._manifest = handle.getValueState("manifest", "manifest binary")
         self._state = handle.getMapState("blocks", "id string", "block binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One step of one core."""
         arrivals, progress = gather(rows, len(self._plan.join.schemas))
         before, core = self._recall()
@@ -57,16 +58,20 @@ class JoinProcessor(StatefulProcessor):
 
     def _recall(self) -> tuple[Manifest | None, JoinCore]:
         """The core in the state that Spark holds, out of the cache while it runs."""
-        if not self._manifest.exists():
+        state = self._manifest.get() if self._manifest.exists() else None
+        if state is None:
             return None, JoinCore(self._plan)
-        manifest = Manifest.decode(bytes(self._manifest.get()[0]))
+        manifest = Manifest.decode(bytes(state[0]))
         core = _cores.pop(manifest.digest, None)
         return manifest, core if core is not None else JoinCore.restore(self._plan, manifest, self._load)
 
     def _load(self, id_: str) -> Block:
         block = _blocks.get(id_)
         if block is None:
-            block = _blocks[id_] = Block.decode(bytes(self._state.getValue((id_,))[0]))
+            state = self._state.getValue((id_,))
+            if state is None:
+                raise InternalError(f"The state has lost block {id_} that its manifest names")
+            block = _blocks[id_] = Block.decode(bytes(state[0]))
         return block
 
     def _remember(self, before: Manifest | None, core: JoinCore) -> None:

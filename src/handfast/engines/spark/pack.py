@@ -34,7 +34,9 @@ class Pack:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         router = Router(self.plan, self.stream)
         for batch in _gathered(batches):
-            routed = router.route(batch.cast(pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema])))
+            routed = router.route(
+                batch.cast(pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema]))
+            )
             rows: dict[str, list[Any]] = {name: [] for name in _PACKED_ARROW.names}
             for core in range(self.plan.cores):
                 block = routed.blocks.get(core)

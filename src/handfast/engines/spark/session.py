@@ -38,8 +38,7 @@ def configured_cores(spark: Any) -> int:
         raise SpecError(f"This Spark session is not configured for joins; {way_out}")
     if spark.conf.get(_PROVIDER, None) != _ROCKSDB:
         raise SpecError(f"The session's state store was changed after hf.configure, and joins need RocksDB; {way_out}")
-    if spark.conf.get(_PARTITIONS, None) != cores:
-        raise SpecError(
-            f"The session's {_PARTITIONS} was changed to {spark.conf.get(_PARTITIONS, None)} after hf.configure; {way_out}"
-        )
+    partitions = spark.conf.get(_PARTITIONS, None)
+    if partitions != cores:
+        raise SpecError(f"The session's {_PARTITIONS} was changed to {partitions} after hf.configure; {way_out}")
     return int(cores)

@@ -1,0 +1,1 @@
+"""Golden timelines that a person can check by hand; `timeline.py` reads them."""

@@ -1,0 +1,134 @@
+"""Reads the timelines beside it, and runs one through an engine.
+
+A timeline is a table: one row per tuple, in the order of arrival. `batch` cuts it into steps, `at` is the event time in
+seconds, `name` is what the expected matches call the tuple, and every other column is the tuple's own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from handfast import oracle
+from handfast.spec.join import BoundJoin, JoinSpec
+from tests.judges import duckdb_judge
+from tests.judges.rows import rows_of, schemas_of, tables_of
+
+TYPES: dict[str, tuple[pa.DataType, Callable[[str], Any]]] = {
+    "int": (pa.int32(), int),
+    "bigint": (pa.int64(), int),
+    "double": (pa.float64(), float),
+    "string": (pa.string(), str),
+}
+Names = Counter[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One timeline, and what must come out of it.
+
+    Attributes:
+        steps: The tables of every batch by stream.
+        matches: Names of the r tuple and of the s tuple, and match_time in seconds.
+        late: Names of the tuples that come too late.
+        rejected: Names of the tuples that are refused at the door.
+    """
+
+    title: str
+    spec: JoinSpec
+    steps: list[dict[str, pa.Table]]
+    matches: Names
+    late: set[str]
+    rejected: set[str]
+
+    @property
+    def tables(self) -> dict[str, pa.Table]:
+        """Every stream's rows in the order of arrival."""
+        return {name: pa.concat_tables([step[name] for step in self.steps]) for name in self.spec.names}
+
+    @property
+    def join(self) -> BoundJoin:
+        return self.spec.bind(schemas_of(self.tables))
+
+    def admission(self) -> oracle.Admission:
+        """What becomes of the rows at the door, says the oracle."""
+        return oracle.admit(self.join, [tables_of(step) for step in self.steps])
+
+    def admitted(self) -> dict[str, pa.Table]:
+        """The rows that are not too late, for engines that take bounded tables."""
+        rows = {stream: rows_of(table) for stream, table in self.tables.items()}
+        keep = {stream: [row["name"] not in self.late for row in rows[stream]] for stream in rows}
+        return {stream: table.filter(pa.array(keep[stream], pa.bool_())) for stream, table in self.tables.items()}
+
+    def named(self, result: list[tuple[Any, ...]]) -> Names:
+        """A result (columns of r, columns of s, match_time) by the names of its tuples."""
+        columns = self.join.output_names
+        r, s = (columns.index(f"{stream}_name") for stream in self.spec.names)
+        return Counter((row[r], row[s], _seconds(row[-1])) for row in result)
+
+
+Engine = Callable[[Scenario], list[tuple[Any, ...]]]  # gives the result's rows, as `rows.result_of` does
+
+
+def run_oracle(scenario: Scenario) -> list[tuple[Any, ...]]:
+    return oracle.result(scenario.join, scenario.admission().admitted)
+
+
+def run_duckdb(scenario: Scenario) -> list[tuple[Any, ...]]:
+    return duckdb_judge.result(scenario.spec, scenario.admitted())
+
+
+ENGINES: dict[str, Engine] = {"oracle": run_oracle, "duckdb": run_duckdb}
+
+
+def run(engine: str, scenario: Scenario) -> Names:
+    """The matches that an engine finds in a timeline."""
+    return scenario.named(ENGINES[engine](scenario))
+
+
+def scenarios() -> list[Scenario]:
+    """All timelines of this folder."""
+    return [read(path) for path in sorted(Path(__file__).parent.glob("*.toml"))]
+
+
+def read(path: Path) -> Scenario:
+    """The timeline in one file."""
+    text = tomllib.loads(path.read_text())
+    spec = JoinSpec(("r", "s"), text["on"], window=text["window"], time="at", lateness=text.get("lateness"))
+    header, *lines = _cells(text["timeline"])
+    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    types = {"name": "string", **text["columns"]}
+    batches = sorted({int(row["batch"]) for row in rows})
+    return Scenario(
+        text["title"],
+        spec,
+        [{name: _table(rows, batch, name, types) for name in spec.names} for batch in batches],
+        Counter((r, s, at) for r, s, at in (line.split() for line in text["matches"])),
+        set(text.get("late", [])),
+        set(text.get("rejected", [])),
+    )
+
+
+def _cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
+
+
+def _table(rows: list[dict[str, str]], batch: int, stream: str, types: dict[str, str]) -> pa.Table:
+    mine = [row for row in rows if int(row["batch"]) == batch and row["stream"] == stream]
+    micros = [None if row["at"] == "NULL" else int(Decimal(row["at"]) * 1_000_000) for row in mine]
+    columns = {"at": pa.array(micros, pa.timestamp("us", "UTC"))}
+    for name, kind in types.items():
+        type_, read_value = TYPES[kind]
+        columns[name] = pa.array([None if r[name] == "NULL" else read_value(r[name]) for r in mine], type_)
+    return pa.table(columns)
+
+
+def _seconds(micros: int) -> str:
+    return f"{Decimal(micros) / 1_000_000:f}"
