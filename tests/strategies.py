@@ -1,7 +1,8 @@
 """Random joins to judge the engines by: a pool of predicate shapes × constants, schemas, data, windows, disorder, cuts.
 
-Everything is drawn from a `random.Random`, so that Hypothesis can drive it (`cases()`) and a Spark test can use plain
-seeds (`Case.random(random.Random(seed))`). What a case covers is measured on its data, not on intentions (`features`).
+A case is drawn from a `random.Random`, so a plain seed names it: `Case.of(seed)`. Hypothesis draws seeds and shapes
+(`cases()`), or every single choice, for cases that shrink (`shrinking_cases()`; they are poorer: many values are NULL,
+few rows meet). `smallest` cuts a case down to what still fails. What a case covers is measured on its data: `features`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import string
 import struct
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -319,16 +320,19 @@ class Case:
     tables: dict[str, pa.Table]
     steps: list[dict[str, pa.Table]]
     cores: int
-    seed: str = field(default="", compare=False)
+    origin: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
-        windows, lateness = self.kwargs["window"], self.lateness
         data = {name: table.to_pylist() for name, table in self.tables.items()}
         sizes = [{name: len(table) for name, table in step.items()} for step in self.steps]
-        return (
-            f"Case({self.shape.name!r}, on={self.kwargs['on']!r}, window={windows!r}, time={self.kwargs['time']!r}, "
-            f"lateness={lateness!r}, cores={self.cores}, steps={sizes}, tables={data})"
-        )
+        asked = ", ".join(f"{name}={value!r}" for name, value in {**self.kwargs, "lateness": self.lateness}.items())
+        return f"{self.origin or 'Case'}: {self.shape.name}, {asked}, cores={self.cores}, steps={sizes}, tables={data}"
+
+    @classmethod
+    def of(cls, seed: int, *, for_spark: bool = False, shape: Shape | None = None) -> Case:
+        """The case with this number."""
+        case = cls.random(random.Random(seed), for_spark=for_spark, shape=shape)
+        return replace(case, origin=f"Case.of({seed}, for_spark={for_spark}, shape={shape and shape.name!r})")
 
     @classmethod
     def random(cls, rng: random.Random, *, for_spark: bool = False, shape: Shape | None = None) -> Case:
@@ -380,12 +384,50 @@ class Case:
 
 
 def cases(*, for_spark: bool = False, shapes: tuple[Shape, ...] = SHAPES) -> st.SearchStrategy[Case]:
-    """Random cases, driven by Hypothesis."""
+    """Random cases by seed and shape."""
+    return st.builds(
+        lambda seed, shape: Case.of(seed, for_spark=for_spark, shape=shape),
+        st.integers(0, 2**32 - 1),
+        st.sampled_from(shapes),
+    )
+
+
+def shrinking_cases(*, for_spark: bool = False, shapes: tuple[Shape, ...] = SHAPES) -> st.SearchStrategy[Case]:
+    """Random cases of which Hypothesis makes every choice, so that it can shrink them."""
     return st.builds(
         lambda rng, shape: Case.random(rng, for_spark=for_spark, shape=shape),
         st.randoms(use_true_random=False),
         st.sampled_from(shapes),
     )
+
+
+def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """A case with as few rows and steps as one can take away from it so that it still fails."""
+    sizes = [len(table) for step in case.steps for table in step.values()]
+    cut = max(sizes, default=0)
+    while cut:
+        for at, step in enumerate(case.steps):
+            for name in step:
+                start = 0
+                while start < len(case.steps[at][name]):
+                    shorter = _without(case, at, name, start, cut)
+                    if fails(shorter):
+                        case = shorter
+                    else:
+                        start += cut
+        cut //= 2
+    steps = [step for step in case.steps if any(len(table) for table in step.values())]
+    fewer = replace(case, steps=steps)
+    return fewer if fails(fewer) else case
+
+
+def _without(case: Case, at: int, name: str, start: int, count: int) -> Case:
+    """The case without some rows of one stream in one step."""
+    steps = [dict(step) for step in case.steps]
+    table = steps[at][name]
+    steps[at][name] = pa.concat_tables([table.slice(0, start), table.slice(start + count)])
+    arrived = {n: pa.concat_tables([case.tables[n].slice(0, 0), *(s[n] for s in steps if n in s)]) for n in case.tables}
+    return replace(case, steps=steps, tables=arrived)
 
 
 class _Maker:

@@ -331,8 +331,10 @@ def _number(text: str) -> Term:
     return Term(f"CAST({_quoted(str(number))} AS HUGEINT)", SparkType(name, digits), constant=value)
 
 
-def _float_constant(value: float, type_: SparkType) -> Term:
-    return Term(f"CAST('{value!r}' AS {DUCKDB[type_.name]})", type_, constant=value)
+def _float_constant(value: Decimal | float, type_: SparkType) -> Term:
+    if isinstance(value, float) and type_.name == "float":
+        return _to(Term(f"CAST('{value}' AS DOUBLE)", SparkType("double")), type_)
+    return Term(f"CAST('{value}' AS {DUCKDB[type_.name]})", type_, constant=value)
 
 
 def _moment(text: str, target: str) -> Term:
@@ -398,7 +400,7 @@ def _to(term: Term, target: SparkType) -> Term:
         return Term(f"CAST(NULL AS {DUCKDB.get(target.name, 'HUGEINT')})", target)
     if target.name in FLOATS:
         if term.constant is not None:
-            return _float_constant(float(term.constant), target)
+            return _float_constant(term.constant, target)
         return Term(_floating(term, target), target, term.fails)
     if target.name == "decimal":
         return Term(f"({term.sql} * {10 ** (target.scale - source.scale)}::HUGEINT)", target, term.fails)

@@ -74,6 +74,10 @@ class ColumnReader:
         self._strings = strings
         self._ordered = ordered_strings
         self._derivations = [_Derivation(inputs) for inputs in program.inputs]
+        # now, so that no literal that comes in later moves the ranks of strings already read
+        for node in (node for tree in program.trees for node in walk(tree)):
+            if isinstance(node, Literal) and isinstance(node.value, str):
+                strings.code(node.value)
 
     def read(self, stream: int, batch: pa.RecordBatch, times: NDArray[np.int64]) -> Columns:
         """The columns of a batch. Strings are codes: `ranked` turns them into ranks where order matters."""
@@ -115,9 +119,6 @@ class ColumnReader:
 
     def literals(self, literals: tuple[Literal, ...]) -> NDArray[np.uint8]:
         """The buffer that a kernel reads its literals from."""
-        for literal in literals:
-            if isinstance(literal.value, str):
-                self._strings.code(literal.value)
         buffer = bytearray()
         for literal in literals:
             buffer += self._literal_bytes(literal).ljust(LITERAL_BYTES, b"\0")

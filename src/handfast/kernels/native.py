@@ -12,12 +12,16 @@ Native = Callable[..., int]
 
 
 @cache
-def _machine() -> binding.TargetMachine:
+def _target() -> binding.Target:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    target = binding.Target.from_default_triple()
+    return binding.Target.from_default_triple()
+
+
+def _machine() -> binding.TargetMachine:
+    """A target machine for one engine, which owns it and frees it: two engines must not share one."""
     features = binding.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3, jit=True)
+    return _target().create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3, jit=True)
 
 
 def load(module: ir.Module, signatures: dict[str, int]) -> dict[str, Native]:

@@ -37,6 +37,11 @@ class Program:
     inputs: tuple[tuple[Input, ...], ...]
     condition: Expr
 
+    @property
+    def trees(self) -> tuple[Expr, ...]:
+        """Everything that is computed: the derived columns and the condition."""
+        return (*(known.source for own in self.inputs for known in own), self.condition)
+
     def position(self, expr: Expr) -> int:
         """Where `expr`, a condition's part over one stream, stands among that stream's inputs."""
         (stream,) = streams_of(expr)

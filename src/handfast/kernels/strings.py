@@ -35,7 +35,7 @@ class StringTable:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         codes = np.fromiter((self.code(text or "") for text in encoded.dictionary.to_pylist()), np.int64)
         if len(codes) == 0:
-            return np.zeros(len(column), np.int64)
+            return np.full(len(column), self.code(""), np.int64)
         indices: NDArray[np.int32] = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
         return codes[indices]
 

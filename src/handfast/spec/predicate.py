@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
+from struct import pack, unpack
 from typing import NoReturn
 
 import sqlglot
@@ -237,8 +240,8 @@ class _Binder:
         if isinstance(tree, Literal) and tree.type.is_numeric and to.is_floating:
             return _fold_float(tree, to)
         if isinstance(tree, Literal) and isinstance(tree.value, int) and tree.type.is_integer and to.is_integer:
-            if -(2 ** (to.bits - 1)) <= tree.value < 2 ** (to.bits - 1):
-                return Literal(tree.value, to)  # also how sqlglot hands over 1S and 1Y
+            half = 2 ** (to.bits - 1)
+            return Literal(tree.value, to) if -half <= tree.value < half else _refuse(node, "is out of range")
         widening = tree.type.is_numeric and common_type(tree.type, to) == to
         if not widening and not (tree.type.is_numeric and to.is_floating) and tree.type != NULL:
             _refuse(node, f"would lose values of {tree.type}; only widening casts of numbers are supported")
@@ -296,13 +299,16 @@ def _interval(node: exp.Interval) -> Literal:
 
 def _fold_float(literal: Literal, to: Type) -> Literal:
     """A numeric literal as a float or double constant, rounded once and correctly."""
-    value = literal.value
-    assert isinstance(value, int | float)
-    number = float(Decimal(value).scaleb(-literal.type.scale)) if isinstance(value, int) else value
-    if to is FLOAT:
-        from struct import pack, unpack
-
-        number = unpack("f", pack("f", number))[0]
+    assert isinstance(literal.value, int | float)
+    if isinstance(literal.value, float) and (literal.value == 0 or not math.isfinite(literal.value)):
+        return Literal(literal.value, to)
+    exact = Fraction(literal.value) / 10**literal.type.scale
+    number = float(exact)
+    if to == FLOAT:
+        if Fraction(number) != exact and math.frexp(number)[0] * 2**53 % 2 == 0:
+            # the neighbour on the other side of `exact`, which has an odd last bit: rounding twice would lose that side
+            number = math.nextafter(number, math.inf if Fraction(number) < exact else -math.inf)
+        number = unpack("@f", pack("@f", number))[0]  # native: what is too large becomes infinite
     return Literal(number, to)
 
 

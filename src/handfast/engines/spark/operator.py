@@ -62,7 +62,8 @@ class JoinProcessor(StatefulProcessor):
         if state is None:
             return None, JoinCore(self._plan)
         manifest = Manifest.decode(bytes(state[0]))
-        core = _cores.pop(manifest.digest, None)
+        # a core of another join is not ours, though it is in just this state: restoring says so
+        core = _cores.pop(manifest.digest, None) if manifest.fingerprint == self._plan.fingerprint else None
         return manifest, core if core is not None else JoinCore.restore(self._plan, manifest, self._load)
 
     def _load(self, id_: str) -> Block:
@@ -92,11 +93,14 @@ class JoinProcessor(StatefulProcessor):
 
 def gather(rows: Iterator[pd.DataFrame], streams: int) -> tuple[list[Block | None], Progress]:
     """The blocks that came for a core, one of each stream, and how far the streams have come."""
-    pieces: list[list[Block]] = [[] for _ in range(streams)]
+    pieces: list[list[bytes]] = [[] for _ in range(streams)]
     highest = [NEVER] * streams
     for frame in rows:
         for stream, high, data in zip(frame["stream"], frame["highest"], frame["block"], strict=True):
             highest[stream] = max(highest[stream], int(high))
             if data is not None:
-                pieces[stream].append(Block.decode(bytes(data)))
-    return [Block.concat(own) if own else None for own in pieces], Progress(tuple(highest))
+                pieces[stream].append(bytes(data))
+    # Sorted, since a task that runs again may get them in another order: all its attempts must write the same state, as
+    # Spark may keep the snapshot of one and the changes that another made to its own.
+    blocks = [Block.concat([Block.decode(data) for data in sorted(own)]) if own else None for own in pieces]
+    return blocks, Progress(tuple(highest))

@@ -1,0 +1,72 @@
+"""The `handfast` command."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from handfast import __version__
+from handfast.errors import HandfastError, SpecError
+
+# exit codes, as shells know them
+_FAILED, _MISUSED, _INTERRUPTED, _TERMINATED = 1, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM
+
+app = typer.Typer(
+    name="handfast",
+    help="A sliding-window stream join, written once, with the same exact result on every engine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"handfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """The options of `handfast` itself."""
+
+
+@app.command()
+def demo(
+    # The oracle's 24 million pairs set the size: half a minute of plain Python, beside Spark.
+    rows: Annotated[int, typer.Option(help="Rows of each stream.")] = 30_000,
+    rate: Annotated[int, typer.Option(help="Rows a second of each stream, in event time.")] = 200,
+    window: Annotated[str, typer.Option(help="How long a row stays, like '500 ms' or '1 minute'.")] = "2 seconds",
+    seed: Annotated[int, typer.Option(help="Which rows: the same seed, the same rows.")] = 1,
+    cores: Annotated[int, typer.Option(help="JoinCores that share the windows; Spark runs as local[cores].")] = 2,
+) -> None:
+    """Join two live streams on embedded Spark by a band join that Spark refuses, and check the result.
+
+    Two generated streams, out of order, are joined by closeness in two columns and in time, streaming, with progress as it
+    goes. Beside it the oracle, the definition of the join in plain Python, finds the matches of the same rows pair by pair.
+    The exit code is 0 if both results are the same, 1 if not. Takes a minute or two; needs the 'spark' extra and Java 17
+    or newer.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that temporary files go, as with Ctrl-C
+    try:
+        from rich.console import Console
+
+        from handfast.demo.run import run
+        from handfast.demo.scenario import Scenario
+        from handfast.demo.screen import Screen
+
+        equal = run(Scenario(rows, rate, window, seed, cores), Screen(Console()))
+    except HandfastError as error:
+        typer.echo(f"handfast: {error}", err=True)
+        raise typer.Exit(_MISUSED if isinstance(error, SpecError) else _FAILED) from None
+    except KeyboardInterrupt:
+        typer.echo("handfast: stopped", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    raise typer.Exit(0 if equal else _FAILED)

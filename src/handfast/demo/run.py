@@ -1,0 +1,85 @@
+"""The demo from start to end: the join on Spark, the oracle beside it, and the comparison."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from handfast import api
+from handfast.demo import embedded
+from handfast.demo.judge import Judge, Match, as_matches, compare
+from handfast.demo.scenario import Scenario
+from handfast.demo.screen import Batch, Screen, Summary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_RESULT = "matches"  # the table in this process' memory that Spark writes the matches to
+_LOOK = 0.2  # seconds between two looks at Spark's progress
+
+
+def run(scenario: Scenario, screen: Screen) -> bool:
+    """Show the whole demo, and say whether Spark's result is the oracle's."""
+    embedded.check()
+    start = perf_counter()
+    screen.introduce(scenario)
+    with ExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="handfast-demo-", ignore_cleanup_errors=True))
+        judge = stack.enter_context(Judge(scenario))
+        with ExitStack() as while_spark_runs:
+            with screen.waiting("Spark starts; the oracle is at work already, in a process of its own"):
+                spark = while_spark_runs.enter_context(embedded.session(scenario.cores, Path(home)))
+            matches, batches = _join(spark, scenario, screen, checkpoint=Path(home, "checkpoint"))
+        with screen.waiting("the oracle is still trying every pair in the windows, one after the other"):
+            judged = judge.wait()
+    verdict = compare(matches, judged.matches)
+    screen.conclude(Summary(scenario, batches, matches, judged, verdict, perf_counter() - start))
+    return verdict.equal
+
+
+def _join(
+    spark: SparkSession, scenario: Scenario, screen: Screen, *, checkpoint: Path
+) -> tuple[list[Match], list[Batch]]:
+    """Run the join to the end of its input: its matches, and what every batch did."""
+    from handfast.connectors import spark_source
+
+    settings = StringIO()
+    with redirect_stdout(settings):
+        api.configure(spark, cores=scenario.cores)
+    streams = spark_source.streams(
+        spark, scenario.workload, rows=scenario.rows, rows_per_trigger=scenario.rows_per_trigger
+    )
+    screen.plan(settings.getvalue(), api.explain(streams, scenario.spec))
+    batches = []
+    with screen.streaming(scenario) as show:
+        for batch in _run(api.join(streams, scenario.spec), checkpoint):
+            batches.append(batch)
+            show(batch)
+    return as_matches(spark.table(_RESULT).toArrow()), batches
+
+
+def _run(matches: DataFrame, checkpoint: Path) -> Iterator[Batch]:
+    """Start the query, and tell of every batch when Spark has finished it."""
+    query = (
+        matches.writeStream.format("memory")
+        .queryName(_RESULT)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        told, ended = -1, False
+        while not ended:
+            ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type]  # takes fractions too
+            for progress in query.recentProgress:
+                if progress.batchId > told and progress.numInputRows:
+                    told = progress.batchId
+                    found = progress.sink.numOutputRows
+                    yield Batch(told, progress.numInputRows, found, progress.batchDuration / 1_000)
+    finally:
+        query.stop()

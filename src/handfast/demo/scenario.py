@@ -1,0 +1,99 @@
+"""What the demo joins, and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from handfast.connectors.generate import Workload
+from handfast.errors import SpecError
+from handfast.flow.batch import schema_of
+from handfast.spec.join import BoundJoin, JoinSpec
+from handfast.spec.window import parse_window
+
+MAX_ROWS = 500_000  # of each stream: the oracle holds them all as Python dicts
+MAX_CORES = 64
+MAX_PAIRS = 300_000_000  # the oracle tries them one by one, at about a microsecond each
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """CellJoin's join [HSJ §5.2] of two generated streams.
+
+    Attributes:
+        rows: How many rows each stream brings.
+        rate: How many rows a second each stream brings, in event time.
+        window: How long a tuple stays, like "2 seconds".
+        seed: Which rows: the same seed, the same rows.
+        cores: How many JoinCores share the windows, and how many cores Spark gets.
+    """
+
+    # A quarter of the paper's area of values: a short run finds a few hundred matches, not a hundred.
+    DOMAIN: ClassVar[int] = 5_000
+    DISORDER: ClassVar[str] = "1 second"
+    BATCHES: ClassVar[int] = 20
+
+    rows: int
+    rate: int
+    window: str
+    seed: int
+    cores: int
+
+    def __post_init__(self) -> None:
+        for name, value, most in (("rows", self.rows, MAX_ROWS), ("cores", self.cores, MAX_CORES)):
+            if not 1 <= value <= most:
+                raise SpecError(f"The demo's {name} must be a whole number from 1 to {most:,}, not {value:,}")
+        _ = self.workload, self.spec  # they check rate, seed and window
+        if self.pairs > MAX_PAIRS:
+            raise SpecError(
+                f"{self.rows:,} rows of each stream at {self.rate:,} rows/s with windows of {self.window} are "
+                f"{self.pairs:,} pairs, and the oracle tries them one by one; the most is {MAX_PAIRS:,}: "
+                "take fewer rows, a lower rate or a shorter window"
+            )
+
+    @property
+    def workload(self) -> Workload:
+        """The two streams."""
+        return Workload.named("celljoin", domain=self.DOMAIN, seed=self.seed, rate=self.rate, disorder=self.DISORDER)
+
+    @property
+    def keywords(self) -> dict[str, str]:
+        """The join, as the keywords of `hf.join`."""
+        # Lateness is just the disorder: no row is late, so the result is the oracle's on all rows.
+        return {"on": self.workload.on, "window": self.window, "time": "ts", "lateness": self.DISORDER}
+
+    @property
+    def spec(self) -> JoinSpec:
+        """The join, as a value."""
+        return JoinSpec(("r", "s"), **self.keywords)
+
+    @property
+    def bound(self) -> BoundJoin:
+        """The join over the streams' columns."""
+        return self.spec.bind({name: schema_of(self.workload.schema(name)) for name in self.spec.names})
+
+    @property
+    def rows_in(self) -> int:
+        """The rows of both streams."""
+        return 2 * self.rows
+
+    @property
+    def rows_per_trigger(self) -> int:
+        """The rows of each stream that Spark takes in one batch."""
+        return -(-self.rows // self.BATCHES)
+
+    @property
+    def seconds(self) -> float:
+        """How long the streams last, in event time."""
+        return self.rows / self.rate
+
+    @property
+    def pairs(self) -> int:
+        """About how many pairs of tuples meet in the windows."""
+        held = self.rate * parse_window(self.window, stream="r").length / 1_000_000
+        return round(self.rows**2 if self.rows <= held else 2 * self.rows * held - held**2)
+
+    @property
+    def expected(self) -> float:
+        """About how many of those pairs match."""
+        return self.pairs * self.workload.match_rate

@@ -1,0 +1,73 @@
+"""A case run on each engine; every run gives the result as a multiset of rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import handfast as hf
+from handfast.engines.local.engine import LocalJoin
+from handfast.flow.batch import schema_of
+from handfast.plan import make_plan
+from tests.judges.rows import multiset, result_of
+from tests.strategies import Case
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Result = Counter[tuple[Any, ...]]
+
+
+def local_bounded(case: Case) -> Result:
+    """`hf.join` on tables in this process."""
+    table = hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores))
+    return multiset(result_of(table))
+
+
+def local_steps(case: Case) -> Result:
+    """The local engine fed step by step, in the order of arrival."""
+    bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
+    engine = LocalJoin(make_plan(bound, case.cores))
+    result: Result = Counter()
+    for step in case.steps:
+        for batch in engine.push(step):
+            result += multiset(result_of(pa.Table.from_batches([batch])))
+    return result
+
+
+def spark_batch(case: Case, spark: SparkSession) -> Result:
+    """`hf.join` on batch DataFrames."""
+    hf.configure(spark, cores=case.cores)
+    frames = {name: spark.createDataFrame(table) for name, table in case.tables.items()}
+    return multiset(result_of(hf.join(frames, **case.kwargs).toArrow()))
+
+
+def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
+    """`hf.join` on streaming DataFrames: every step of the case is one micro-batch."""
+    hf.configure(spark, cores=case.cores)
+    frames = {}
+    for name, table in case.tables.items():
+        home = folder / name
+        home.mkdir()
+        for number, step in enumerate(case.steps):
+            path = home / f"{number:04d}.parquet"
+            pq.write_table(step.get(name, table.schema.empty_table()), path)
+            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
+        schema = spark.createDataFrame(table).schema
+        frames[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home))
+    matches = hf.join(frames, **case.kwargs, lateness=case.lateness)
+    output = str(folder / "output")
+    query = (
+        matches.writeStream.format("parquet")
+        .option("path", output)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow()))

@@ -1,0 +1,256 @@
+"""Streaming joins that meet with accidents: the stages that cause them, and the job that is killed.
+
+`python -m tests.engines.spark.crash_job` runs joins in a process of its own, whose death leaves the tests alive.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import handfast as hf
+from handfast import oracle
+from handfast.connectors.generate import CellJoin, Workload
+from handfast.engines.spark import engine, operator
+from handfast.plan import Plan
+from tests.judges.rows import multiset, schemas_of, tables_of
+
+# Workers take the classes below from the driver: this file may lie outside of their path.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+FILES = 6  # of each stream; one of each is a batch
+PARTITIONS = 2  # cores, and so tasks of the stateful operator
+_ROWS = 80  # in a file: 1.6 seconds of event time, so windows move and tuples expire
+_LATENESS = timedelta(seconds=1)
+_WORKLOAD = Workload(CellJoin(domain=150), seed=20, rate=50, disorder=_LATENESS)
+_SOON = 60.0  # seconds in which anything that will happen has happened
+
+PREDICATES = {"range": _WORKLOAD.on, "meet": "(r.x + s.a) % 23 = 0 AND r.y < s.b"}
+
+
+# -- the joins -----------------------------------------------------------------------------------------------------------
+
+
+def spec(join: str) -> hf.JoinSpec:
+    """One of the joins, by the way its tuples are routed."""
+    return hf.JoinSpec(
+        ("r", "s"), PREDICATES[join], window={"r": "2 seconds", "s": "3 seconds"}, time="ts", lateness=_LATENESS
+    )
+
+
+def write_files(folder: Path, first: int = 0, last: int = FILES) -> None:
+    """Write the inputs: files `first` up to `last` of both streams."""
+    for stream in ("r", "s"):
+        (folder / stream).mkdir(parents=True, exist_ok=True)
+        for number in range(first, last):
+            path = folder / stream / f"{number:04d}.parquet"
+            pq.write_table(_WORKLOAD.table(stream, number * _ROWS, (number + 1) * _ROWS), path)
+            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
+
+
+@cache
+def expected(join: str, files: int = FILES) -> Counter[tuple[Any, ...]]:
+    """What the oracle finds in the first files."""
+    tables = {stream: _WORKLOAD.table(stream, 0, files * _ROWS) for stream in ("r", "s")}
+    found = multiset(oracle.result(spec(join).bind(schemas_of(tables)), tables_of(tables)))
+    assert found
+    return found
+
+
+def steps(rows: int = _ROWS) -> list[dict[str, pa.Table]]:
+    """The same rows in batches of so many of each stream."""
+    return [
+        {stream: _WORKLOAD.table(stream, start, min(start + rows, FILES * _ROWS)) for stream in ("r", "s")}
+        for start in range(0, FILES * _ROWS, rows)
+    ]
+
+
+def frames(spark: SparkSession, inputs: Path) -> dict[str, DataFrame]:
+    """Both streams, a file of each at a time."""
+    found = {}
+    for stream in ("r", "s"):
+        schema = spark.read.parquet(str(inputs / stream)).schema
+        found[stream] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(inputs / stream))
+    return found
+
+
+def to_files(matches: DataFrame, folder: Path) -> StreamingQuery:
+    """Write all there is to Spark's file sink."""
+    return (
+        matches.writeStream.format("parquet")
+        .option("path", str(folder / "output"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def finish(query: StreamingQuery) -> None:
+    """Wait until the query ends of its own accord."""
+    try:
+        assert query.awaitTermination(_SOON), f"The query did not end in time: {query.status}"
+    finally:
+        query.stop()
+
+
+# -- the accidents -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accident:
+    """What befalls one task of the stateful operator: as soon as the stage behind has seen matches, or after all of them."""
+
+    batch: int
+    partition: int
+    early: bool = False
+
+    def marker(self, folder: Path) -> Path:
+        """The file that says that it has happened."""
+        return folder / f"accident-{self.batch}-{self.partition}-{'early' if self.early else 'late'}"
+
+
+def block() -> None:
+    """Wait to be killed."""
+    time.sleep(_SOON)  # so that a worker which nobody kills does not stay for ever
+    raise RuntimeError("nobody killed this task")
+
+
+def fail() -> None:
+    """What a task of a user may do at any time."""
+    raise RuntimeError("a failure on purpose")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A user's stage behind the join: passes matches on, and meets with accidents, with each of them once."""
+
+    folder: Path
+    accidents: tuple[Accident, ...]
+    happen: Callable[[], None]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batch, partition = _task()
+        due = [a for a in self.accidents if (a.batch, a.partition) == (batch, partition)]
+        for matches in batches:
+            self._meet([a for a in due if a.early])
+            yield matches
+        self._meet([a for a in due if not a.early])  # the operator is done with its state: its output has ended
+
+    def _meet(self, accidents: list[Accident]) -> None:
+        for accident in accidents:
+            marker = accident.marker(self.folder)
+            if not marker.exists():
+                marker.touch()
+                self.happen()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the operator in one task: where, and whether it found its core in the cache."""
+
+    batch: int
+    partition: int
+    worker: int
+    cached: bool
+
+
+class WatchedProcessor(operator.JoinProcessor):
+    """The operator, writing down its runs; it forgets its caches first where it is told to."""
+
+    def __init__(self, plan: Plan, *, folder: Path, forgetful: bool = False) -> None:
+        super().__init__(plan)
+        self._folder = folder
+        self._forgetful = forgetful
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        if self._forgetful:
+            operator.forget()
+        yield from super().handleInputRows(key, rows, timerValues)
+
+    def _recall(self) -> Any:
+        cached = {id(core) for core in operator._cores.values()}
+        manifest, core = super()._recall()
+        run = Run(*_task(), os.getpid(), id(core) in cached)
+        with (self._folder / f"run-{time.monotonic_ns()}-{os.getpid()}").open("w") as file:
+            json.dump(asdict(run), file)
+        return manifest, core
+
+
+def watch(folder: Path, *, forgetful: bool = False) -> Callable[[Plan], WatchedProcessor]:
+    """What to put in the place of the operator, to have its runs written down in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return partial(WatchedProcessor, folder=folder, forgetful=forgetful)
+
+
+def runs(folder: Path) -> list[Run]:
+    """The runs written down so far, in their order."""
+    paths = sorted(folder.glob("run-*"), key=lambda path: int(path.name.split("-")[1]))
+    return [Run(**json.loads(path.read_text())) for path in paths]
+
+
+def _task() -> tuple[int, int]:
+    """The batch and the partition of this task."""
+    task = TaskContext.get()
+    assert task is not None
+    return int(task.getLocalProperty("streaming.sql.batchId") or -1), task.partitionId()
+
+
+# -- the job -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the process does: run joins over the same inputs, with accidents."""
+
+    folder: str
+    joins: tuple[str, ...]
+    master: str
+    happen: str = "fail"
+    accidents: tuple[tuple[int, int, bool], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def run(self) -> None:
+        """Run to the end."""
+        session = SparkSession.builder.master(self.master).config("spark.ui.enabled", "false")
+        session = session.config("spark.local.dir", f"{self.folder}/local")
+        session = session.config("spark.sql.warehouse.dir", f"{self.folder}/warehouse")
+        for name, value in self.settings:
+            session = session.config(name, value)
+        spark = session.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        hf.configure(spark, cores=PARTITIONS)
+        queries = [self._start(spark, join) for join in self.joins]
+        for query in queries:
+            finish(query)
+        spark.stop()
+
+    def _start(self, spark: SparkSession, join: str) -> StreamingQuery:
+        inputs, home = Path(self.folder) / "inputs", Path(self.folder) / join
+        home.mkdir(exist_ok=True)
+        engine.JoinProcessor = watch(home)  # type: ignore[assignment, misc]
+        matches = hf.join(frames(spark, inputs), spec(join))
+        accidents = tuple(Accident(*accident) for accident in self.accidents)
+        happen = {"block": block, "fail": fail}[self.happen]
+        return to_files(matches.mapInArrow(Stage(home, accidents, happen), matches.schema), home)
+
+
+if __name__ == "__main__":
+    # The module as the workers know it, not __main__.
+    from tests.engines.spark import crash_job
+
+    crash_job.Job(**json.loads(sys.argv[1])).run()

@@ -1,0 +1,438 @@
+"""Whatever is killed, fails, is forgotten or runs twice: the committed output has every match once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import handfast as hf
+from handfast.core.join_core import Manifest
+from handfast.engines.spark import engine, operator
+from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.operator import JoinProcessor
+from handfast.engines.spark.pack import Pack
+from handfast.errors import EngineError
+from handfast.plan import Plan, Routing, make_plan
+from tests.engines.spark import crash_job
+from tests.engines.spark.crash_job import FILES, PARTITIONS, Accident, Job, expected, finish, frames, runs, spec, to_files
+from tests.judges.rows import multiset, result_of, schemas_of
+
+ROOT = Path(__file__).parents[3]
+JOINS = tuple(crash_job.PREDICATES)
+EACH_JOIN = pytest.mark.parametrize("join", JOINS)
+BOTH = tuple(range(PARTITIONS))
+
+Result = Counter[tuple[Any, ...]]
+
+
+def committed(spark: SparkSession, path: Path) -> Result:
+    """What a reader sees who goes through Spark, which knows the files of committed batches."""
+    return multiset(result_of(spark.read.parquet(str(path)).toArrow()))
+
+
+@EACH_JOIN
+def test_each_join_is_routed_as_its_name_says(join: str) -> None:
+    assert Routing(join) is plan(join).routing
+
+
+# -- a driver killed in mid-batch ----------------------------------------------------------------------------------------
+
+
+class Process:
+    """A job in a process of its own, with a session of its own: no child of it can hide."""
+
+    def __init__(self, job: Job) -> None:
+        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        command = [sys.executable, "-m", "tests.engines.spark.crash_job", json.dumps(crash_job.asdict(job))]
+        self._log = Path(job.folder) / "log"
+        with self._log.open("a") as log:
+            self._driver = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def wait_for(self, paths: list[Path]) -> None:
+        """Wait until all these files are there."""
+        deadline = time.monotonic() + 120
+        while not all(path.exists() for path in paths):
+            assert self._driver.poll() is None, f"The job ended before its time:\n{self._log.read_text()[-4000:]}"
+            assert time.monotonic() < deadline, f"No {paths} in time:\n{self._log.read_text()[-4000:]}"
+            time.sleep(0.02)
+
+    def finish(self) -> None:
+        """Wait until the job has run to its end."""
+        try:
+            assert self._driver.wait(240) == 0, self._log.read_text()[-4000:]
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill −9 the driver, its JVM and all Python workers at once."""
+        while members := self._members():
+            for pid in members:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:  # it is gone, as wanted
+                    continue
+            self._driver.poll()
+
+    def _members(self) -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                if int(session) == self._driver.pid and state != "Z":
+                    found.append(int(entry.name))
+        return found
+
+
+KILLS = (
+    (Accident(0, 0), Accident(0, 1)),  # the first batch: every state written, nothing committed
+    (Accident(3, 0, early=True), Accident(3, 1)),  # a later one: one task in the middle of its matches, one at their end
+)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All joins, run in a process that was killed in mid-batch time and again, in other batches."""
+    folder = tmp_path_factory.mktemp("killed")
+    crash_job.write_files(folder / "inputs")
+    for accidents in KILLS:
+        places = tuple((a.batch, a.partition, a.early) for a in accidents)
+        process = Process(Job(str(folder), JOINS, f"local[{PARTITIONS * len(JOINS)}]", "block", places))
+        try:
+            process.wait_for([a.marker(folder / join) for join in JOINS for a in accidents])
+        finally:
+            process.kill()
+        for join in JOINS:
+            check_mid_batch(folder / join, accidents)
+    return folder
+
+
+def check_mid_batch(home: Path, accidents: tuple[Accident, ...]) -> None:
+    """The batch was begun and not committed, though tasks had written the state that follows it."""
+    batch = accidents[0].batch
+    assert (home / "checkpoint" / "offsets" / str(batch)).exists()
+    assert not (home / "checkpoint" / "commits" / str(batch)).exists()
+    for accident in accidents:
+        state = home / "checkpoint" / "state" / "0" / str(accident.partition)
+        versions = {int(path.name.split(".")[0].split("_")[0]) for path in state.rglob("*.changelog")}
+        assert accident.early or batch + 1 in versions, f"{versions} in {state}"
+
+
+@pytest.mark.spark
+@EACH_JOIN
+def test_a_driver_killed_in_mid_batch_loses_no_match_and_repeats_none(
+    spark: SparkSession, killed: Path, join: str
+) -> None:
+    hf.configure(spark, cores=PARTITIONS)
+    finish(to_files(hf.join(frames(spark, killed / "inputs"), spec(join)), killed / join))
+    assert expected(join) == committed(spark, killed / join / "output")
+
+
+# -- tasks that fail -----------------------------------------------------------------------------------------------------
+
+FAILURES = (
+    *(Accident(0, partition) for partition in BOTH),
+    Accident(1, 0, early=True),
+    Accident(1, 0),  # so this one fails twice
+    Accident(2, 1),
+    Accident(3, 1, early=True),
+    *(Accident(4, partition) for partition in BOTH),
+    *(Accident(FILES - 1, partition, early=True) for partition in BOTH),
+)
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All joins, run with tasks that failed and were run again."""
+    folder = tmp_path_factory.mktemp("failing")
+    crash_job.write_files(folder / "inputs")
+    places = tuple((a.batch, a.partition, a.early) for a in FAILURES)
+    Process(Job(str(folder), JOINS, f"local[{PARTITIONS},4]", "fail", places)).finish()
+    return folder
+
+
+@pytest.mark.spark
+@EACH_JOIN
+def test_tasks_that_fail_and_run_again_lose_no_match_and_repeat_none(
+    spark: SparkSession, failing: Path, join: str
+) -> None:
+    attempts = Counter((run.batch, run.partition) for run in runs(failing / join))
+    failures = Counter((a.batch, a.partition) for a in FAILURES if a.marker(failing / join).exists())
+    tasks = [(batch, partition) for batch in range(FILES) for partition in BOTH]
+    assert Counter((a.batch, a.partition) for a in FAILURES) == failures
+    assert {task: 1 + failures[task] for task in tasks} == attempts
+    assert expected(join) == committed(spark, failing / join / "output")
+
+
+# -- caches lost ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_workers_that_live_for_one_task_only_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    crash_job.write_files(tmp_path / "inputs", last=3)
+    settings = (("spark.python.worker.reuse", "false"),)
+    Process(Job(str(tmp_path), ("range",), f"local[{PARTITIONS}]", settings=settings)).finish()
+    found = runs(tmp_path / "range")
+    assert len(found) == 3 * PARTITIONS == len({run.worker for run in found})
+    assert not any(run.cached for run in found)
+    assert expected("range", 3) == committed(spark, tmp_path / "range" / "output")
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., DataFrame]:
+    """A join over the files, its operator watched."""
+    hf.configure(spark, cores=PARTITIONS)
+    crash_job.write_files(tmp_path / "inputs")
+
+    def start(join: str, *, forgetful: bool = False) -> DataFrame:
+        monkeypatch.setattr(engine, "JoinProcessor", crash_job.watch(tmp_path / "runs", forgetful=forgetful))
+        return hf.join(frames(spark, tmp_path / "inputs"), spec(join))
+
+    return start
+
+
+def by_batch(matches: DataFrame, folder: Path, write: Callable[[DataFrame, int], None]) -> None:
+    """Hand every batch to a function of the user's, to the end."""
+    query = matches.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+    finish(query.trigger(availableNow=True).start())
+
+
+@pytest.mark.spark
+@EACH_JOIN
+def test_killing_the_workers_between_batches_changes_nothing(
+    spark: SparkSession, tmp_path: Path, start: Callable[..., DataFrame], join: str
+) -> None:
+    def write(batch: DataFrame, number: int) -> None:
+        batch.write.mode("overwrite").parquet(str(tmp_path / "output" / str(number)))
+        for worker in {run.worker for run in runs(tmp_path / "runs") if run.batch == number}:
+            os.kill(worker, signal.SIGKILL)
+
+    by_batch(start(join), tmp_path, write)
+    found = runs(tmp_path / "runs")
+    assert len(found) == FILES * PARTITIONS
+    assert not any(run.cached for run in found)
+    assert expected(join) == committed(spark, tmp_path / "output" / "*")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("forgetful", [True, False], ids=["without caches", "with caches"])
+@EACH_JOIN
+def test_caches_are_never_needed(
+    spark: SparkSession, tmp_path: Path, start: Callable[..., DataFrame], join: str, forgetful: bool
+) -> None:
+    finish(to_files(start(join, forgetful=forgetful), tmp_path))
+    found = runs(tmp_path / "runs")
+    assert len(found) == FILES * PARTITIONS
+    assert not (forgetful and any(run.cached for run in found))
+    assert expected(join) == committed(spark, tmp_path / "output")
+
+
+# -- the operator run more than once in a batch --------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@EACH_JOIN
+def test_two_writes_of_a_batch_both_have_every_match_once(
+    spark: SparkSession, tmp_path: Path, start: Callable[..., DataFrame], join: str
+) -> None:
+    def write(batch: DataFrame, number: int) -> None:
+        batch.write.mode("overwrite").parquet(str(tmp_path / "one" / str(number)))
+        batch.limit(1).collect()  # takes one match, and leaves the operator in the middle of its work
+        batch.write.mode("overwrite").parquet(str(tmp_path / "other" / str(number)))
+
+    by_batch(start(join), tmp_path, write)
+    attempts = Counter((run.batch, run.partition) for run in runs(tmp_path / "runs"))
+    assert all(attempts[batch, partition] >= 2 for batch in range(FILES) for partition in BOTH)
+    assert expected(join) == committed(spark, tmp_path / "one" / "*")
+    assert expected(join) == committed(spark, tmp_path / "other" / "*")
+
+
+# -- a checkpoint of another join ----------------------------------------------------------------------------------------
+
+CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
+    "a wider window": (PARTITIONS, {"window": "4 seconds"}),
+    "another predicate": (PARTITIONS, {"on": "r.x = s.a"}),
+    "another lateness": (PARTITIONS, {"lateness": "5 seconds"}),
+    "more cores": (PARTITIONS + 1, {}),
+}
+WRONG_CHECKPOINT = "The checkpoint was written by another join or for another number of cores"
+
+
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A join that has seen half of its files."""
+    folder = tmp_path_factory.mktemp("stopped")
+    crash_job.write_files(folder / "inputs", last=2)
+    hf.configure(spark, cores=PARTITIONS)
+    finish(to_files(hf.join(frames(spark, folder / "inputs"), spec("range")), folder))
+    crash_job.write_files(folder / "inputs", first=2, last=3)
+    return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: Path, change: str) -> None:
+    cores, changes = CHANGES[change]
+    hf.configure(spark, cores=cores)
+    asked: dict[str, Any] = {"on": spec("range").on, "window": {"r": "2 seconds", "s": "3 seconds"}, "lateness": "1 second"}
+    matches = hf.join(frames(spark, stopped / "inputs"), time="ts", **asked | changes)
+    with pytest.raises(StreamingQueryException, match=rf"EngineError: {WRONG_CHECKPOINT}"):
+        finish(to_files(matches, stopped))
+
+
+@pytest.mark.spark
+def test_the_join_it_was_started_with_goes_on_after_others_were_refused(spark: SparkSession, stopped: Path) -> None:
+    hf.configure(spark, cores=PARTITIONS)
+    finish(to_files(hf.join(frames(spark, stopped / "inputs"), spec("range")), stopped))
+    assert expected("range", 3) == committed(spark, stopped / "output")
+
+
+# -- the operator on a state store of our own, where every accident can be had at will ----------------------------------
+
+
+class State:
+    """One version of a core's state, as the operator sees it through its handle."""
+
+    def __init__(self, manifest: bytes | None = None, blocks: dict[str, bytes] | None = None) -> None:
+        self.manifest, self.blocks = manifest, dict(blocks or {})
+
+    def copy(self) -> State:
+        return State(self.manifest, self.blocks)
+
+    def contents(self) -> tuple[Any, ...]:
+        return self.manifest, self.blocks
+
+    def getValueState(self, name: str, schema: str) -> State:
+        return self
+
+    getMapState = lambda self, name, key, value: self  # noqa: E731
+
+    def exists(self) -> bool:
+        return self.manifest is not None
+
+    def get(self) -> tuple[bytes] | None:
+        return None if self.manifest is None else (self.manifest,)
+
+    def update(self, value: tuple[bytes]) -> None:
+        (self.manifest,) = value
+
+    def getValue(self, key: tuple[str]) -> tuple[bytes]:
+        return (self.blocks[key[0]],)
+
+    def updateValue(self, key: tuple[str], value: tuple[bytes]) -> None:
+        self.blocks[key[0]] = value[0]
+
+    def removeKey(self, key: tuple[str]) -> None:
+        del self.blocks[key[0]]
+
+
+def plan(join: str, cores: int = PARTITIONS) -> Plan:
+    return make_plan(spec(join).bind(schemas_of(crash_job.steps()[0])), cores)
+
+
+def arrivals(join: Plan, tables: dict[str, pa.Table], core: int) -> pd.DataFrame:
+    """What Spark brings one core of a batch, read in three partitions of each stream."""
+    parts = []
+    for stream, name in enumerate(join.join.spec.names):
+        for table in (tables[name].slice(start, 3) for start in range(0, tables[name].num_rows, 3)):
+            parts += [packed.to_pandas() for packed in Pack(join, stream)(iter(table.to_batches()))]
+    rows = pd.concat(parts, ignore_index=True)
+    return rows[rows["core"] == core_key(core)]
+
+
+def run(join: Plan, state: State, rows: pd.DataFrame, *, pieces: int | None = None) -> Result:
+    """Run the operator on a batch, or until so many pieces of its output are taken."""
+    processor = JoinProcessor(join)
+    processor.init(state)  # type: ignore[arg-type]
+    found: Result = Counter()
+    output = processor.handleInputRows((0,), iter([rows]), None)
+    for taken, frame in enumerate(output):
+        if taken == pieces:
+            break
+        for packed in frame["matches"]:
+            found += multiset(result_of(pa.ipc.open_stream(packed).read_all()))
+    output.close()  # type: ignore[attr-defined]
+    return found
+
+
+class Workers:
+    """The caches of several worker processes."""
+
+    def __init__(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._caches = [(OrderedDict(), WeakValueDictionary()) for _ in range(count)]
+        self._monkeypatch = monkeypatch
+
+    def be(self, number: int) -> None:
+        """Go on as this worker."""
+        cores, blocks = self._caches[number]
+        self._monkeypatch.setattr(operator, "_cores", cores)
+        self._monkeypatch.setattr(operator, "_blocks", blocks)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@EACH_JOIN
+def test_the_operator_is_right_whatever_became_of_earlier_attempts(
+    monkeypatch: pytest.MonkeyPatch, join: str, seed: int
+) -> None:
+    """Attempts on any worker, cut short, thrown away after all their work, repeated, with or without caches."""
+    chance, asked = random.Random(seed), plan(join)
+    workers = Workers(3, monkeypatch)
+    states, found = [State() for _ in BOTH], Counter()
+    for tables in crash_job.steps(rows=7):
+        for core in BOTH:
+            rows = arrivals(asked, tables, core)
+            outcomes = []
+            for _ in range(chance.choice([1, 1, 2, 3])):
+                workers.be(chance.randrange(3))
+                if chance.random() < 0.2:
+                    operator.forget()
+                if chance.random() < 0.3:
+                    run(asked, states[core].copy(), rows, pieces=0)
+                shuffled = rows.sample(frac=1, random_state=chance.randrange(1000))  # as the network brings them
+                outcomes.append((after := states[core].copy(), run(asked, after, shuffled)))
+            for after, result in outcomes[1:]:
+                assert outcomes[0][0].contents() == after.contents(), "another attempt leaves another state"
+                assert outcomes[0][1] == result
+            states[core], result = chance.choice(outcomes)
+            found += result
+            assert states[core].manifest is not None
+            held = {id_ for ids in Manifest.decode(states[core].manifest).blocks for id_ in ids}
+            assert held == states[core].blocks.keys(), "the state holds the blocks of its manifest and no others"
+    assert expected(join) == found
+
+
+@pytest.mark.parametrize("cached", [True, False], ids=["cached", "not cached"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_operator_refuses_a_state_of_another_join(
+    monkeypatch: pytest.MonkeyPatch, change: str, cached: bool
+) -> None:
+    Workers(1, monkeypatch).be(0)
+    asked, state, tables = plan("range"), State(), crash_job.steps()[0]
+    run(asked, state, arrivals(asked, tables, 0))
+    cores, changes = CHANGES[change]
+    named = {"on": spec("range").on, "window": {"r": "2 seconds", "s": "3 seconds"}, "lateness": "1 second"} | changes
+    other = make_plan(hf.JoinSpec(("r", "s"), named.pop("on"), time="ts", **named).bind(schemas_of(tables)), cores)
+    if not cached:
+        operator.forget()
+    with pytest.raises(EngineError, match=WRONG_CHECKPOINT):
+        run(other, state, arrivals(other, tables, 0))

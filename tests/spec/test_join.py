@@ -1,0 +1,129 @@
+"""A join is checked when it is made and when it meets its streams; every error names the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handfast.errors import SpecError
+from handfast.spec.join import JoinSpec
+from handfast.spec.schema import Schema
+from handfast.spec.types import FLOAT, INT32, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from handfast.spec.window import TimeWindow
+
+TRADES = Schema((("ts", TIMESTAMP), ("symbol", STRING), ("price", FLOAT), ("Volume", INT32)))
+QUOTES = Schema((("ts", TIMESTAMP), ("symbol", STRING), ("bid", FLOAT)))
+
+
+def spec(on: str = "r.symbol = s.symbol", **more: Any) -> JoinSpec:
+    return JoinSpec(("r", "s"), on, **{"window": "10 minutes", "time": "ts", **more})
+
+
+def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
+    one = spec(window="1 second", lateness="2 seconds")
+    each = spec(
+        window={"s": TimeWindow(1_000_000), "r": "1000 ms"},
+        time={"r": "ts", "s": "ts"},
+        lateness={"r": "2 s", "s": "2 s"},
+    )
+    assert one == each
+    assert hash(one) == hash(each)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"window": {"r": "1 s"}}, "window says nothing for stream 's'; give one for every stream, or one for all"),
+        ({"window": {"r": "1 s", "s": "1 s", "t": "1 s"}}, "window names a stream 't' that the join does not have"),
+        ({"time": {"r": "ts", "S": "ts"}}, "time names a stream 'S' that the join does not have; did you mean 's'?"),
+        ({"time": ""}, "time must name the event-time column of stream 'r', not ''"),
+        ({"lateness": "-1 s"}, "lateness of stream 'r' cannot be negative: '-1 s'"),
+        ({"lateness": "soon"}, "lateness of stream 'r' must be a duration like '10 minutes'"),
+        ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner"),
+    ],
+)
+def test_what_does_not_fit_the_streams_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as error:
+        spec(**more)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("streams", "message"),
+    [
+        (("r",), "takes two streams, not 1"),
+        (("r", "R"), "named twice"),
+        (("r", "my stream"), "must be a plain identifier like 'r' or 'trades', not 'my stream'"),
+    ],
+)
+def test_the_streams_have_two_plain_names(streams: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        JoinSpec(streams, "TRUE", window="1 s", time="ts")
+
+
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [
+        ("r.symbl = s.symbol", "Stream 'r' has no column 'symbl'; did you mean 'symbol'? (it has ts, symbol, price, "),
+        ("r.symbol = s.prise", "Stream 's' has no column 'prise'"),
+        ("trade.symbol = s.symbol", "names a stream 'trade' that the join does not have (it has r, s)"),
+        ("symbol = s.symbol", "'symbol' is in several streams; name its stream, one of r, s"),
+        ("r.symbol = nothing", "'nothing' is in no stream; name its stream"),
+        ("r.price", "must be true or false, but 'r.price' is of type float"),
+        ("r.symbol = s.bid", "compares string with float"),
+    ],
+)
+def test_a_slip_of_the_pen_is_named_with_the_nearest_column(on: str, message: str) -> None:
+    with pytest.raises(SpecError) as error:
+        spec(on).bind({"r": TRADES, "s": QUOTES})
+    assert message in str(error.value)
+
+
+def test_columns_are_found_whatever_the_case_and_without_their_stream_if_that_is_clear() -> None:
+    exact = spec("r.Volume > 3 AND r.price = s.bid").bind({"r": TRADES, "s": QUOTES})
+    loose = spec("VOLUME > 3 AND R.Price = bid").bind({"r": TRADES, "s": QUOTES})
+    assert exact.predicate == loose.predicate
+
+
+def test_the_time_column_is_a_timestamp_of_one_kind() -> None:
+    with pytest.raises(SpecError, match="time column 'price' of stream 'r' is of type float, not a timestamp"):
+        spec(time={"r": "price", "s": "ts"}).bind({"r": TRADES, "s": QUOTES})
+    with pytest.raises(SpecError, match="no column 'tss'; did you mean 'ts'"):
+        spec(time="tss").bind({"r": TRADES, "s": QUOTES})
+    naive = Schema((("ts", TIMESTAMP_NTZ), ("symbol", STRING)))
+    with pytest.raises(SpecError, match="all be with time zone or all without"):
+        spec().bind({"r": TRADES, "s": naive})
+
+
+def test_a_column_stands_once_in_its_stream_and_once_in_the_result() -> None:
+    with pytest.raises(SpecError, match="Column 'x' stands twice"):
+        Schema((("x", INT32), ("x", INT32)))
+    schema = Schema((("ts", TIMESTAMP), ("b_c", INT32)))
+    other = Schema((("ts", TIMESTAMP), ("c", INT32)))
+    bound = JoinSpec(("a", "a_b"), "TRUE", window="1 s", time="ts").bind({"a": schema, "a_b": other})
+    with pytest.raises(SpecError, match="would be called 'a_b_c'"):
+        _ = bound.output_names
+
+
+def test_the_result_has_every_column_and_the_time_of_the_match() -> None:
+    bound = spec().bind({"s": QUOTES, "r": TRADES})
+    expected = ("r_ts", "r_symbol", "r_price", "r_Volume", "s_ts", "s_symbol", "s_bid", "match_time")
+    assert expected == bound.output_names
+    assert bound.time_type == TIMESTAMP
+
+
+def test_the_fingerprint_changes_with_the_join_and_with_the_columns() -> None:
+    prints = {
+        spec().bind({"r": TRADES, "s": QUOTES}).fingerprint,
+        spec(window="11 minutes").bind({"r": TRADES, "s": QUOTES}).fingerprint,
+        spec("r.symbol = s.symbol ").bind({"r": TRADES, "s": QUOTES}).fingerprint,
+        spec().bind({"r": QUOTES, "s": QUOTES}).fingerprint,
+    }
+    assert len(prints) == 4
+    assert spec().bind({"r": TRADES, "s": QUOTES}).fingerprint in prints
+
+
+def test_the_windows_read_as_an_interval() -> None:
+    bound = spec(window={"r": "10 minutes", "s": "30 seconds"}).bind({"r": TRADES, "s": QUOTES})
+    assert bound.interval() == "s.ts − r.ts in (−30 s, +10 min)"

@@ -1,0 +1,204 @@
+"""A predicate is parsed, bound and typed as Spark's ANSI mode types it, or refused in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handfast.errors import SpecError
+from handfast.spec import types
+from handfast.spec.expression import Call, Expr, Literal, Op
+from handfast.spec.join import JoinSpec
+from handfast.spec.predicate import bind
+from handfast.spec.schema import Schema
+from handfast.spec.types import Kind, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {
+    "t": types.INT8,
+    "h": types.INT16,
+    "i": types.INT32,
+    "l": types.INT64,
+    "f": types.FLOAT,
+    "d": types.DOUBLE,
+    "c": types.decimal(10, 2),
+    "c2": types.decimal(5, 4),
+    "k": types.STRING,
+    "b": types.BOOLEAN,
+    "ts": types.TIMESTAMP,
+    "n": types.TIMESTAMP_NTZ,
+    "da": types.DATE,
+}
+SCHEMAS = {"r": Schema((*COLUMNS.items(), ("p", Type(Kind.PAYLOAD, label="list<int>"))))}
+NUMBERS = ("t", "h", "i", "l", "f", "d", "c", "c2")
+LITERALS = "1 3000000000 99999999999999999999 0.5 10. 0.05 1e0 0.5D 1.5F 5L 1S 1Y NULL".split()
+
+
+def value(sql: str) -> Expr:
+    """The typed tree of any expression, taken from a comparison with itself."""
+    tree = bind(f"({sql}) <=> ({sql})", SCHEMAS)
+    assert isinstance(tree, Call)
+    return tree.args[0]
+
+
+def refusal(sql: str) -> str:
+    with pytest.raises(SpecError) as error:
+        bind(sql, SCHEMAS)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "type_"),
+    [
+        ("t + t", "tinyint"),
+        ("t + 1", "int"),
+        ("h * t", "smallint"),
+        ("i - l", "bigint"),
+        ("i / i", "double"),
+        ("f / f", "double"),
+        ("f + f", "float"),
+        ("f + i", "double"),
+        ("f + 0.5", "double"),
+        ("f + 0.5F", "float"),
+        ("i + 0.5", "decimal(12,1)"),
+        ("l + 0.5", "decimal(22,1)"),
+        ("c * c2", "decimal(16,6)"),
+        ("c + d", "double"),
+        ("ts - ts", "interval day to second"),
+        ("ts + INTERVAL 5 SECONDS", "timestamp"),
+        ("INTERVAL 5 SECONDS + n", "timestamp_ntz"),
+        ("i % h", "int"),
+        ("i IN (1, 2.5)", "boolean"),
+        ("k < 'x'", "boolean"),
+        ("b IS NOT TRUE", "boolean"),
+    ],
+)
+def test_an_expression_has_sparks_type(sql: str, type_: str) -> None:
+    assert type_ == str(value(sql).type)
+
+
+@pytest.mark.spark
+def test_every_expression_has_sparks_type_or_is_refused(spark: SparkSession) -> None:
+    """Decimals with integer literals are wider here: Spark gives such a literal only the digits it needs."""
+    names = [*NUMBERS, "k", "b", "ts", "n", "da"]
+    columns = ", ".join(f"CAST(NULL AS {COLUMNS[name]}) AS {name}" for name in names)
+    spark.sql(f"SELECT {columns}").createOrReplaceTempView("typed")
+    expressions = [f"{a} {op} {b}" for op in "+-*/%" for a in NUMBERS for b in (*NUMBERS, *LITERALS)]
+    expressions += [f"{a} {op} {b}" for op in ("=", "<", "<=>") for a in names for b in names]
+    expressions += [*LITERALS, "-i", "ABS(f)", "-2147483648", "-9223372036854775808"]
+    typed, wrong = 0, {}
+    for sql in expressions:
+        try:
+            ours = value(sql).type
+        except SpecError:
+            continue
+        typed += 1
+        theirs = spark.sql(f"SELECT {sql} AS v FROM typed").schema["v"].dataType.simpleString()
+        if str(ours) != theirs and not (ours.kind is Kind.DECIMAL and theirs.startswith("decimal")):
+            wrong[sql] = (str(ours), theirs)
+    assert wrong == {}
+    assert typed > 0.5 * len(expressions)
+
+
+def test_implicit_conversions_are_casts_and_constants_are_converted_at_once() -> None:
+    tree = bind("i < d + 1", SCHEMAS)
+    assert isinstance(tree, Call)
+    cast, plus = tree.args
+    assert isinstance(cast, Call)
+    assert cast.op is Op.CAST
+    assert isinstance(plus, Call)
+    assert plus.args[1] == Literal(1.0, types.DOUBLE)
+
+
+@pytest.mark.parametrize(
+    ("sql", "literal"),
+    [
+        ("-9223372036854775808", Literal(-(2**63), types.INT64)),
+        ("-2147483648", Literal(-(2**31), types.INT32)),
+        ("2147483648", Literal(2**31, types.INT64)),
+        ("0.05", Literal(5, types.decimal(2, 2))),
+        ("1.50", Literal(150, types.decimal(3, 2))),
+        ("-0.5", Literal(-5, types.decimal(1, 1))),
+        ("1e-3", Literal(0.001, types.DOUBLE)),
+        ("0.1D", Literal(0.1, types.DOUBLE)),
+        ("0.1F", Literal(0.10000000149011612, types.FLOAT)),
+        ("CAST(16777217.0000000001 AS FLOAT)", Literal(16777218.0, types.FLOAT)),  # rounded once, not twice
+        ("CAST(1e300 AS FLOAT)", Literal(float("inf"), types.FLOAT)),
+        ("7S", Literal(7, types.INT16)),
+        ("INTERVAL 5 SECONDS", Literal(5_000_000, types.INTERVAL)),
+        ("INTERVAL '1.5' HOURS", Literal(5_400_000_000, types.INTERVAL)),
+        ("INTERVAL '-2' DAY", Literal(-172_800_000_000, types.INTERVAL)),
+        ("TIMESTAMP '1970-01-01 00:00:01'", Literal(1_000_000, types.TIMESTAMP)),
+        ("TIMESTAMP '1970-01-01T02:00:00+02:00'", Literal(0, types.TIMESTAMP)),
+        ("TIMESTAMP_NTZ '1969-12-31 23:59:59.999999'", Literal(-1, types.TIMESTAMP_NTZ)),
+        ("DATE '1970-02-01'", Literal(31, types.DATE)),
+    ],
+)
+def test_a_literal_has_sparks_type_and_value(sql: str, literal: Literal) -> None:
+    assert literal == value(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("k = 1", "'k = 1' compares string with int; cast one side in the input"),
+        ("ts = n", "(timestamps with and without zone do not compare)"),
+        ("ts > '2024-01-01'", "compares timestamp with string"),
+        ("b + 1 = 2", "'b + 1' cannot be computed with boolean and int"),
+        ("k - 1 = 2", "'k - 1' cannot be computed with string and int"),
+        ("c / 2 > 1", "divides decimals; CAST one operand AS DOUBLE"),
+        ("i AND b", "'i' is of type int where a condition is needed"),
+        ("NOT i", "'i' is of type int where a condition is needed"),
+        ("p = 1", "'p' is of type list<int>, which a predicate cannot use; it can only ride along"),
+        ("ABS(k) = 1", "'ABS(k)' needs a number, not string"),
+        ("CAST(d AS INT) = 1", "would lose values of double; only widening casts"),
+        ("CAST(300 AS TINYINT) = t", "'CAST(300 AS TINYINT)' is out of range"),
+        ("CAST(i AS STRING) = 'x'", "casts to STRING; a predicate can cast to TINYINT"),
+        ("k LIKE 'a%'", "'k LIKE 'a%'' is not supported in a predicate"),
+        ("UPPER(k) = 'A'", "is not supported in a predicate"),
+        ("i IN (SELECT 1)", "needs a list of values, not a query"),
+        ("(i, l) = (1, 2)", "compares tuples; write the comparisons one by one with AND"),
+        ("ts - ts < INTERVAL 1 MONTH", "is not an interval of fixed length"),
+        ("ts > TIMESTAMP 'tomorrow'", "is not a date or time; write TIMESTAMP '2026-01-31 12:00:00'"),
+        ("i", "must be true or false, but 'i' is of type int"),
+        ("l * l * l + 0.5 > 99999999999999999999.5 * l * c", "digits is beyond the 38 that are exact"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_in_words(sql: str, message: str) -> None:
+    assert message in refusal(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "where"),
+    [
+        ("r.i = ", "line 1, column 5"),
+        ("r.i = 1 AND\nr.l = = 3", "line 2, column 7"),
+        ("(r.i = 3", "line 1, column 8"),
+        ("r.i r.l", "line 1, column 6"),
+    ],
+)
+def test_a_syntax_error_shows_line_and_column_when_the_join_is_made(sql: str, where: str) -> None:
+    with pytest.raises(SpecError) as error:
+        JoinSpec(("r", "s"), sql, window="1 s", time="ts")
+    message, shown, pointer = str(error.value).splitlines()
+    assert f"not valid SQL at {where}" in message
+    assert shown.strip() in sql
+    assert pointer.strip() == "^"
+    assert f"column {pointer.index('^') - 1}" in where
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("", "A join needs a predicate"),
+        ("  ", "A join needs a predicate"),
+        ("r.i = 1; r.l = 2", "must be one SQL condition"),
+        ("r.k = 'abc", "not valid SQL"),
+    ],
+)
+def test_a_predicate_is_one_condition(sql: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        JoinSpec(("r", "s"), sql, window="1 s", time="ts")
