@@ -45,14 +45,16 @@ def demo(
     rate: Annotated[int, typer.Option(help="Rows a second of each stream, in event time.")] = 200,
     window: Annotated[str, typer.Option(help="How long a row stays, like '500 ms' or '1 minute'.")] = "2 seconds",
     seed: Annotated[int, typer.Option(help="Which rows: the same seed, the same rows.")] = 1,
-    cores: Annotated[int, typer.Option(help="JoinCores that share the windows; Spark runs as local[cores].")] = 2,
+    cores: Annotated[int, typer.Option(help="JoinCores that share the windows, and cores for Spark.")] = 2,
 ) -> None:
-    """Join two live streams on embedded Spark by a band join that Spark refuses, and check the result.
+    """Run a band join of two live streams on Spark, and check the result.
 
-    Two generated streams, out of order, are joined by closeness in two columns and in time, streaming, with progress as it
-    goes. Beside it the oracle, the definition of the join in plain Python, finds the matches of the same rows pair by pair.
-    The exit code is 0 if both results are the same, 1 if not. Takes a minute or two; needs the 'spark' extra and Java 17
-    or newer.
+    The two generated streams arrive out of order and are joined by closeness
+    in two columns and in time: a join that Spark alone refuses. Meanwhile the
+    oracle, the definition of the join in plain Python, tries the same rows
+    pair by pair. The exit code is 0 if both find the same matches, 1 if not.
+
+    Takes about a minute. Needs the 'spark' extra and Java 17 or newer.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that temporary files go, as with Ctrl-C
     try:

@@ -7,6 +7,7 @@ decimals as their unscaled integer. Nothing is shared with stamper, core or kern
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -341,9 +342,9 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 _ARITHMETIC: dict[Op, Callable[[Any, Any], Any]] = {
-    Op.ADD: lambda x, y: x + y,
-    Op.SUB: lambda x, y: x - y,
-    Op.MUL: lambda x, y: x * y,
+    Op.ADD: operator.add,
+    Op.SUB: operator.sub,
+    Op.MUL: operator.mul,
     Op.DIV: _divide,
     Op.MOD: _remainder,
 }
@@ -355,9 +356,9 @@ def _unary_rule(expr: Call) -> Callable[[Any], Any]:
         return lambda x: not x
     if expr.op is Op.CAST:
         return _cast_rule(expr.args[0].type, expr.type)
-    rule: Callable[[Any], Any] = abs if expr.op is Op.ABS else lambda x: -x
     if expr.op not in (Op.ABS, Op.NEG):
         raise InternalError(f"The oracle does not know the operator {expr.op}")
+    rule: Callable[[Any], Any] = operator.abs if expr.op is Op.ABS else operator.neg
     if expr.type.is_floating or expr.type.kind is Kind.DECIMAL:
         return rule
     low, high = _bounds(expr.type)

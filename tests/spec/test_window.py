@@ -54,7 +54,7 @@ def test_a_window_is_longer_than_nothing(text: Any) -> None:
 def test_a_window_is_shorter_than_the_calendar() -> None:
     assert parse_window(TimeWindow(MAX_LENGTH), stream="r") == TimeWindow(MAX_LENGTH)
     for length in (0, -1, MAX_LENGTH + 1):
-        with pytest.raises(SpecError, match="positive and under 10,000 years"):
+        with pytest.raises(SpecError, match="under 10,000 years"):
             TimeWindow(length)
 
 

@@ -126,6 +126,9 @@ class Router:
 def _content_hash(columns: Columns) -> NDArray[np.uint64]:
     """A number made of a tuple's time and of the values its predicate reads."""
     bits = mix(columns.times.view(np.uint64))
-    for values in columns.values:
-        bits = mix(bits + canonical(values))
+    for values, status in zip(columns.values, columns.statuses, strict=True):
+        content = canonical(values)
+        if status is not None:
+            content = np.where(status == 0, content, np.uint64(0))  # what lies under a NULL is no content
+        bits = mix(bits + content)
     return bits

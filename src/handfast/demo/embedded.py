@@ -27,7 +27,7 @@ def check() -> None:
     for package in ("pyspark", "pandas", "google.protobuf"):
         if not _is_there(package):
             raise MissingExtraError(
-                f"The demo runs on Spark and needs the 'spark' extra ({package} is missing): pip install 'handfast[spark]'"
+                f"The demo needs the 'spark' extra ({package} is missing): pip install 'handfast[spark]'"
             )
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -49,7 +49,7 @@ def session(cores: int, home: Path) -> Iterator[SparkSession]:
 
     Its log and the output of its Python workers go to a file; if Spark fails, the file is kept and the error names it.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from handfast import api
 from handfast.demo import embedded
-from handfast.demo.judge import Judge, Match, as_matches, compare
+from handfast.demo.judge import Judge, as_matches, compare
 from handfast.demo.scenario import Scenario
 from handfast.demo.screen import Batch, Screen, Summary
 
@@ -32,9 +32,18 @@ def run(scenario: Scenario, screen: Screen) -> bool:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="handfast-demo-", ignore_cleanup_errors=True))
         judge = stack.enter_context(Judge(scenario))
         with ExitStack() as while_spark_runs:
-            with screen.waiting("Spark starts; the oracle is at work already, in a process of its own"):
+            with screen.waiting("Spark is starting; the oracle is at work already, in a process of its own"):
                 spark = while_spark_runs.enter_context(embedded.session(scenario.cores, Path(home)))
-            matches, batches = _join(spark, scenario, screen, checkpoint=Path(home, "checkpoint"))
+                settings = _configure(spark, scenario)
+                streams = _streams(spark, scenario)
+                explained = api.explain(streams, scenario.spec)
+            screen.plan(settings, explained)
+            batches: list[Batch] = []
+            with screen.streaming(scenario.rows_in) as show:
+                for batch in _run(api.join(streams, scenario.spec), checkpoint=Path(home, "checkpoint")):
+                    batches.append(batch)
+                    show(batches)
+            matches = as_matches(spark.table(_RESULT).toArrow())
         with screen.waiting("the oracle is still trying every pair in the windows, one after the other"):
             judged = judge.wait()
     verdict = compare(matches, judged.matches)
@@ -42,28 +51,22 @@ def run(scenario: Scenario, screen: Screen) -> bool:
     return verdict.equal
 
 
-def _join(
-    spark: SparkSession, scenario: Scenario, screen: Screen, *, checkpoint: Path
-) -> tuple[list[Match], list[Batch]]:
-    """Run the join to the end of its input: its matches, and what every batch did."""
+def _configure(spark: SparkSession, scenario: Scenario) -> list[str]:
+    """Prepare the session; what `configure` says it has set, line by line."""
+    with redirect_stdout(StringIO()) as said:
+        api.configure(spark, cores=scenario.cores)
+    return said.getvalue().splitlines()
+
+
+def _streams(spark: SparkSession, scenario: Scenario) -> dict[str, DataFrame]:
     from handfast.connectors import spark_source
 
-    settings = StringIO()
-    with redirect_stdout(settings):
-        api.configure(spark, cores=scenario.cores)
-    streams = spark_source.streams(
+    return spark_source.streams(
         spark, scenario.workload, rows=scenario.rows, rows_per_trigger=scenario.rows_per_trigger
     )
-    screen.plan(settings.getvalue(), api.explain(streams, scenario.spec))
-    batches = []
-    with screen.streaming(scenario) as show:
-        for batch in _run(api.join(streams, scenario.spec), checkpoint):
-            batches.append(batch)
-            show(batch)
-    return as_matches(spark.table(_RESULT).toArrow()), batches
 
 
-def _run(matches: DataFrame, checkpoint: Path) -> Iterator[Batch]:
+def _run(matches: DataFrame, *, checkpoint: Path) -> Iterator[Batch]:
     """Start the query, and tell of every batch when Spark has finished it."""
     query = (
         matches.writeStream.format("memory")

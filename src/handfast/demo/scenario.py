@@ -31,7 +31,7 @@ class Scenario:
     # A quarter of the paper's area of values: a short run finds a few hundred matches, not a hundred.
     DOMAIN: ClassVar[int] = 5_000
     DISORDER: ClassVar[str] = "1 second"
-    BATCHES: ClassVar[int] = 20
+    BATCHES: ClassVar[int] = 15
 
     rows: int
     rate: int

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TimeElapsedColumn
@@ -61,9 +62,9 @@ class Screen:
         window = format_duration(parse_window(scenario.window, stream="r").length)
         self._title(f"handfast {__version__} demo: a join that Spark alone refuses")
         self._say(
-            "Two streams of points: r with coordinates (x, y), s with coordinates (a, b). A row of r and a row of s match "
-            f"if they are near each other in both coordinates, at most 10 apart, and less than {window} apart in time. "
-            "This is the join by which CellJoin and handshake join were measured [HSJ §5.2]:"
+            "Two streams of points: r with coordinates (x, y), s with coordinates (a, b). A row of r and a row of s "
+            f"match if they are near each other, at most 10 apart in both coordinates, and less than {window} apart in "
+            "time. CellJoin and handshake join were measured by this join [HSJ §5.2]:"
         )
         self._code(_call(scenario))
         self._say(
@@ -72,36 +73,40 @@ class Screen:
             "stateful operator instead: with Spark's checkpoints and retries, and exact."
         )
         self._say(
-            f"Each stream brings {scenario.rows:,} rows, {scenario.rate:,} a second for {_span(scenario.seconds)} of event "
-            f"time, replayed as fast as Spark takes them. They arrive up to {scenario.DISORDER} out of order; lateness is "
-            f"just that, so no row comes too late. About {_short(scenario.pairs)} pairs meet in the windows, and one in "
-            f"{round(1 / workload.match_rate):,} matches: expect about {round(scenario.expected):,} matches. At the end "
-            "they are compared with the oracle's, the definition of the join executed in plain Python, pair by pair."
+            f"Each stream brings {scenario.rows:,} rows, {scenario.rate:,} a second for {_span(scenario.seconds)} of "
+            f"event time, replayed as fast as Spark takes them. They arrive up to {scenario.DISORDER} out of order; the "
+            f"lateness is just that, so no row comes too late. About {_about(scenario.pairs)} pairs meet in the windows, "
+            f"and one in {_about(1 / workload.match_rate)} matches: expect about {_about(scenario.expected)} matches. "
+            "At the end they are compared with those of the oracle, the definition of the join executed in plain Python, "
+            "pair by pair."
         )
 
-    def plan(self, settings: str, explained: str) -> None:
+    def plan(self, settings: list[str], explained: str) -> None:
         """Show what `hf.configure` has set, and the plan with its reasons."""
         self._title("The plan")
-        self._say(f"hf.configure(spark, cores=…) has set:\n{settings}")
-        self._say(f"hf.explain(…) says:\n{explained}")
+        self._say("hf.configure(spark, cores=…) has set", *(line.removeprefix("handfast: ") for line in settings))
+        self._say("hf.explain(…) says", *explained.splitlines(), indent=_EXPLAIN_INDENT)
 
     @contextmanager
-    def streaming(self, scenario: Scenario) -> Iterator[Callable[[Batch], None]]:
-        """Show the progress of the run, batch by batch."""
+    def streaming(self, rows: int) -> Iterator[Callable[[Sequence[Batch]], None]]:
+        """Show the progress over so many rows; the function given takes the batches so far, after every one."""
         self._title("The run")
+        hint = "  the first batch takes longest: Spark starts its Python workers, and the predicate is compiled"
         if self._is_live:
-            with _Dashboard(self._console, scenario) as dashboard:
-                yield dashboard.show
-            return
-        rows = matches = 0
+            bar = Progress(
+                SpinnerColumn(), BarColumn(bar_width=None), TaskProgressColumn(), TimeElapsedColumn(), expand=True
+            )
+            task = bar.add_task("", total=rows)
+            with Live(Group(bar, Text(hint, style="dim")), console=self._console) as live:
 
-        def show(batch: Batch) -> None:
-            nonlocal rows, matches
-            rows, matches = rows + batch.rows, matches + batch.matches
-            self._print(_line(batch, rows, scenario.rows_in, matches))
+                def show(batches: Sequence[Batch]) -> None:
+                    bar.update(task, completed=sum(batch.rows for batch in batches))
+                    live.update(Group(bar, Text(_line(batches, rows))))
 
-        self._print(_FIRST)
-        yield show
+                yield show
+        else:
+            self._print(hint)
+            yield lambda batches: self._print(_line(batches, rows))
 
     def waiting(self, why: str) -> AbstractContextManager[object]:
         """Show that something is under way."""
@@ -115,23 +120,19 @@ class Screen:
         self._title("The result")
         self._print(_figures(summary))
         if summary.matches:
-            self._print(_examples(summary))
-        self._verdict(summary)
-        if summary.verdict.equal:
-            self._next()
-
-    def _verdict(self, summary: Summary) -> None:
+            self._print("The first matches:", _examples(summary))
         missing, extra = summary.verdict.missing, summary.verdict.extra
         if summary.verdict.equal:
-            said = f"Equal: Spark, streaming, found exactly the oracle's {len(summary.matches):,} matches"
-            self._print(Text(f"✔ {said}, in every column.", style="bold green"), "")
+            said = f"Equal: the streaming result on Spark is the oracle's, all {len(summary.matches):,} matches"
+            self._print(Text(f"✔ {said}, every column", style="bold green"), "")
+            self._next()
             return
-        self._print(
-            Text("✘ Not equal: Spark's matches are not the oracle's. This is a bug of handfast.", style="bold red"),
-            *(f"  missing {len(missing):,}, e.g. {missing[0]}" for _ in missing[:1]),
-            *(f"  too many {len(extra):,}, e.g. {extra[0]}" for _ in extra[:1]),
-            f"  Please report it with this line: {_command(summary.scenario)}",
-        )
+        self._print(Text("✘ Not equal: the streaming result on Spark is not the oracle's", style="bold red"))
+        if missing:
+            self._print(f"  {len(missing):,} missing, the first: {missing[0]}")
+        if extra:
+            self._print(f"  {len(extra):,} too many, the first: {extra[0]}")
+        self._print(f"  This is a bug of handfast; please report it with this line: {_command(summary.scenario)}")
 
     def _next(self) -> None:
         table = Table.grid(padding=(0, 2))
@@ -148,12 +149,13 @@ class Screen:
     def _title(self, text: str) -> None:
         self._print("", Text(text, style="bold cyan"), Text("─" * len(text), style="cyan"))
 
-    def _say(self, text: str) -> None:
-        """Print running text; lines that belong to a column stay in it."""
+    def _say(self, first: str, *lines: str, indent: int = 2) -> None:
+        """Print running text, then lines with their continuations so far to the right."""
         width = min(self._console.width, _WIDTH) if self._is_live else _WIDTH
-        for line in text.rstrip().splitlines():
-            indent = _EXPLAIN_INDENT if line.startswith("  ") else 2 if line.startswith("handfast: ") else 0
-            self._print(textwrap.fill(line, width, subsequent_indent=" " * indent, break_long_words=False))
+        self._print(textwrap.fill(first, width))
+        for line in lines:
+            rest = " " * (indent + 2)
+            self._print(textwrap.fill("  " + line, width, subsequent_indent=rest, break_long_words=False))
         self._print("")
 
     def _code(self, text: str) -> None:
@@ -166,40 +168,15 @@ class Screen:
             self._console.print(one, markup=False, highlight=False, soft_wrap=not isinstance(one, Table))
 
 
-class _Dashboard:
-    """The progress of a run on a terminal: a bar over the input, and the last batch in a line below."""
-
-    def __init__(self, console: Console, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self._bar = Progress(
-            SpinnerColumn(), BarColumn(bar_width=None), TaskProgressColumn(), TimeElapsedColumn(), expand=True
-        )
-        self._task = self._bar.add_task("", total=scenario.rows_in)
-        self._rows = self._matches = 0
-        self._line = Text(_FIRST, style="dim")
-        self._live = Live(get_renderable=lambda: Group(self._bar, self._line), console=console)
-
-    def __enter__(self) -> _Dashboard:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def show(self, batch: Batch) -> None:
-        """Show a batch that has come to its end."""
-        self._rows, self._matches = self._rows + batch.rows, self._matches + batch.matches
-        self._line = Text(_line(batch, self._rows, self._scenario.rows_in, self._matches))
-        self._bar.update(self._task, completed=self._rows)
+def _line(batches: Sequence[Batch], rows: int) -> str:
+    """The last batch and the sums so far."""
+    rows_in, matches = sum(batch.rows for batch in batches), sum(batch.matches for batch in batches)
+    taken = f"{rows_in:>{len(f'{rows:,}')},} of {rows:,} rows in"
+    return f"  batch {len(batches):>2}   {taken}   {matches:>5,} matches   {_speed(batches[-1:]):>9,.0f} rows/s"
 
 
-_FIRST = "  the first batch takes longest: Spark starts its Python workers, and the predicate is compiled"
-
-
-def _line(batch: Batch, rows: int, rows_in: int, matches: int) -> str:
-    speed = batch.rows / batch.seconds
-    width = len(f"{rows_in:,}")
-    return f"  batch {batch.number + 1:>2}   {rows:>{width},} of {rows_in:,} rows in   {matches:>5,} matches   {speed:>7,.0f} rows/s"
+def _speed(batches: Sequence[Batch]) -> float:
+    return sum(batch.rows for batch in batches) / sum(batch.seconds for batch in batches)
 
 
 def _call(scenario: Scenario) -> str:
@@ -213,39 +190,38 @@ def _command(scenario: Scenario) -> str:
 
 
 def _figures(summary: Summary) -> Table:
-    scenario, judged, batches = summary.scenario, summary.judged, summary.batches
-    first, others = batches[0], batches[1:] or batches
-    seconds = sum(batch.seconds for batch in others)
-    table = Table(show_header=False)
+    scenario, judged, (first, *others) = summary.scenario, summary.judged, summary.batches
+    table = Table(show_header=False, box=box.ROUNDED)
     table.add_column(style="bold")
     table.add_column()
     table.add_row("rows in", f"{scenario.rows_in:,}, {scenario.rows:,} of each stream")
-    table.add_row("matches", f"{len(summary.matches):,} of about {_short(scenario.pairs)} pairs in the windows")
+    table.add_row("matches", f"{len(summary.matches):,} of about {_about(scenario.pairs)} pairs in the windows")
+    table.add_row("first batch", f"{first.seconds:.1f} s for {first.rows:,} rows")
+    if others:
+        each = sum(batch.seconds for batch in others) / len(others)
+        table.add_row(f"{len(others)} more", f"{each:.1f} s each, {_speed(others):,.0f} rows/s")
     table.add_row(
-        "batches",
-        f"{len(batches)}; the first took {first.seconds:.1f} s, the others {seconds / len(others):.2f} s each",
+        "oracle", f"{len(judged.matches):,} matches, after {judged.seconds:.0f} s of plain Python beside Spark"
     )
-    table.add_row("speed", f"{sum(batch.rows for batch in others) / seconds:,.0f} rows/s after the first batch")
-    table.add_row("oracle", f"{len(judged.matches):,} matches, after {judged.seconds:.0f} s in plain Python")
-    table.add_row("time", f"{summary.seconds:.0f} s in all, Spark's start and the oracle included")
+    table.add_row("time", f"{summary.seconds:.0f} s in all, Spark's start included")
     return table
 
 
 def _examples(summary: Summary) -> Table:
-    """The matches that came first, in the columns that are compared."""
-    table = Table(title="the first of them", title_justify="left", title_style="")
-    for title in ("r.id", "s.id", "x and a", "y and b", "ts of r and of s", "apart"):
+    """The matches of lowest match_time, in the columns that are compared."""
+    table = Table(box=box.ROUNDED)
+    for title in ("r.id", "s.id", "r.x, s.a", "r.y, s.b", "r.ts, s.ts", "apart"):
         table.add_column(title, justify="right")
     columns = summary.scenario.bound.output_names
     rows = [dict(zip(columns, match, strict=True)) for match in summary.matches]
     for row in sorted(rows, key=lambda row: (row["match_time"], row["r_id"], row["s_id"]))[:_EXAMPLES]:
         table.add_row(
-            f"{row['r_id']}",
-            f"{row['s_id']}",
-            f"{row['r_x']}  {row['s_a']}",
-            f"{row['r_y']:.2f}  {row['s_b']:.2f}",
-            f"{_clock(row['r_ts'])}  {_clock(row['s_ts'])}",
-            f"{abs(row['r_ts'] - row['s_ts']) / 1e6:.3f} s",
+            str(row["r_id"]),
+            str(row["s_id"]),
+            f"{row['r_x']}, {row['s_a']}",
+            f"{row['r_y']:.2f}, {row['s_b']:.2f}",
+            f"{_clock(row['r_ts'])}, {_clock(row['s_ts'])}",
+            f"{abs(row['r_ts'] - row['s_ts']) / 1_000_000:.3f} s",
         )
     return table
 
@@ -258,5 +234,7 @@ def _span(seconds: float) -> str:
     return format_duration(round(seconds * 1_000_000))
 
 
-def _short(count: float) -> str:
-    return f"{count / 1e6:,.1f} million" if count >= 1e6 else f"{count:,.0f}"
+def _about(count: float) -> str:
+    """A number in two digits: 24 million, 60,000, 400."""
+    rough = float(f"{count:.2g}")
+    return f"{rough / 1_000_000:g} million" if rough >= 1_000_000 else f"{rough:,.0f}"

@@ -1,0 +1,133 @@
+"""The JoinCore: its state goes in and out as blocks, stays as small as the windows, and decides nothing by itself."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from handfast.core.block import HOME, Block
+from handfast.core.join_core import JoinCore, Manifest
+from handfast.core.route import Router
+from handfast.errors import EngineError
+from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.time import NEVER, Progress
+from handfast.plan import Plan, make_plan
+from handfast.spec.join import JoinSpec
+from tests.judges.rows import multiset, result_of
+from tests.strategies import Case
+
+SECOND = 1_000_000
+
+
+def _plan(on: str = "r.x = s.x", *, window: str = "10 s", lateness: str = "0 s", cores: int = 1) -> Plan:
+    schema = schema_of(_batch([]).schema)
+    spec = JoinSpec(("r", "s"), on, window=window, time="ts", lateness=lateness)
+    return make_plan(spec.bind({"r": schema, "s": schema}), cores)
+
+
+def _batch(rows: list[tuple[int, int]]) -> pa.RecordBatch:
+    times, values = [t for t, _ in rows], [v for _, v in rows]
+    return pa.RecordBatch.from_pydict({"ts": pa.array(times, pa.timestamp("us", "UTC")), "x": pa.array(values, pa.int64())})
+
+
+def _block(rows: list[tuple[int, int]]) -> Block:
+    return Block(_batch(rows), np.array([t for t, _ in rows], np.int64), np.full(len(rows), HOME, np.uint8))
+
+
+def _count(batches: Iterator[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def _steps(case: Case) -> Iterator[tuple[list[Block | None], Progress, Plan]]:
+    """The blocks of a case for a single core, step by step."""
+    plan = make_plan(case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()}), 1)
+    routers = [Router(plan, stream) for stream in range(2)]
+    for step in case.steps:
+        routed = [r.route(as_batch(step[n])) if n in step else None for r, n in zip(routers, case.streams, strict=True)]
+        progress = Progress(tuple(r.highest if r is not None else NEVER for r in routed))
+        yield [r.blocks.get(0) if r is not None else None for r in routed], progress, plan
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_core_restored_from_its_blocks_after_every_step_goes_on_the_same(seed: int) -> None:
+    case = Case.random(random.Random(seed))
+    store: dict[str, bytes] = {}
+    manifest: bytes | None = None
+    result: Counter[tuple[Any, ...]] = Counter()
+    for arrivals, progress, plan in _steps(case):
+        core = (
+            JoinCore(plan)
+            if manifest is None
+            else JoinCore.restore(plan, Manifest.decode(manifest), lambda id_: Block.decode(store[id_]))
+        )
+        for batch in core.step(arrivals, progress):
+            result += multiset(result_of(pa.Table.from_batches([batch])))
+        store = {block.id: block.encoded for segment in core.segments for block in segment.blocks}
+        manifest = core.manifest().encode()
+    assert case.expected_of_steps() == result
+
+
+def test_a_block_read_back_from_its_bytes_is_the_same_block() -> None:
+    block = _block([(3, 1), (5, 2)])
+    again = Block.decode(block.encoded)
+    assert (block.id, block.batch, block.times.tolist()) == (again.id, again.batch, again.times.tolist())
+
+
+def test_state_written_by_another_join_is_refused() -> None:
+    manifest = JoinCore(_plan("r.x = s.x")).manifest()
+    with pytest.raises(EngineError, match="another join or for another number of cores"):
+        JoinCore.restore(_plan("r.x = s.x + 1"), manifest, lambda id_: _block([]))
+    with pytest.raises(EngineError, match="checkpointLocation"):
+        JoinCore.restore(_plan("r.x = s.x", cores=2), manifest, lambda id_: _block([]))
+
+
+@pytest.mark.parametrize("on", ["r.x = s.x", "r.x BETWEEN s.x - 1 AND s.x + 1", "r.x * s.x = 12"])
+def test_memory_follows_the_window(on: str) -> None:
+    core = JoinCore(_plan(on, window="10 s"))
+    most_live, most_held, most_blocks = 0, 0, 0
+    for second in range(200):
+        rows = [(second * SECOND + k * 1_000, k) for k in range(1_000)]
+        _count(core.step([_block(rows), _block(rows)], Progress(((second + 1) * SECOND - 1,) * 2)))
+        most_live = max(most_live, max(segment.live for segment in core.segments))
+        most_held = max(most_held, max(len(segment.times) for segment in core.segments))
+        most_blocks = max(most_blocks, max(len(segment.blocks) for segment in core.segments))
+    assert most_live <= 1.5 * 10 * 1_000
+    assert most_held <= 4 * 10 * 1_000 + 8_192
+    assert most_blocks <= 24
+
+
+def test_strings_that_no_live_tuple_holds_are_forgotten() -> None:
+    schema = schema_of(pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
+    spec = JoinSpec(("r", "s"), "r.k = s.k", window="1 s", time="ts", lateness="0 s")
+    core = JoinCore(make_plan(spec.bind({"r": schema, "s": schema}), 1))
+    for second in range(50):
+        times = np.arange(second * SECOND, (second + 1) * SECOND, 1_000, dtype=np.int64)
+        names = [f"key {second} {k}" for k in range(1_000)]
+        batch = pa.RecordBatch.from_pydict({"ts": pa.array(times, pa.timestamp("us", "UTC")), "k": names})
+        block = Block(batch, times, np.full(1_000, HOME, np.uint8))
+        assert 1_000 == _count(core.step([block, block], Progress(((second + 1) * SECOND - 1,) * 2)))
+    assert len(core._strings) < 20_000
+
+
+def test_a_future_row_keeps_no_other_block_from_expiring() -> None:
+    core = JoinCore(_plan("r.x = s.x", window="1 s"))
+    far = 1_000_000 * SECOND
+    _count(core.step([_block([(0, 1), (far, 1)]), None], Progress((0, NEVER))))
+    for second in range(1, 100):
+        rows = [(second * SECOND + k, k) for k in range(500)]
+        _count(core.step([_block(rows), _block(rows)], Progress((second * SECOND,) * 2)))
+    assert core.segments[0].live <= 3_000
+
+
+def test_late_rows_neither_join_nor_stay() -> None:
+    core = JoinCore(_plan(lateness="2 s", window="60 s"))
+    assert 0 == _count(core.step([_block([(10 * SECOND, 1)]), _block([(10 * SECOND, 2)])], Progress((10 * SECOND,) * 2)))
+    late, just_in_time = (8 * SECOND - 1, 1), (8 * SECOND, 1)
+    assert 1 == _count(core.step([None, _block([late, just_in_time])], Progress((NEVER, 8 * SECOND))))
+    assert 2 == core.segments[1].live

@@ -1,0 +1,58 @@
+"""Routing: where a row goes depends on the row alone, and every row has one home."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from handfast.core.block import EVERYWHERE, HOME
+from handfast.core.route import Router
+from handfast.flow.batch import as_batch, schema_of
+from handfast.plan import Plan, Routing, make_plan
+from tests.judges.rows import multiset, result_of
+from tests.strategies import Case
+
+
+def _plans(seed: int) -> tuple[Case, Plan]:
+    case = Case.random(random.Random(seed))
+    bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
+    return case, make_plan(bound, 2 + seed % 4)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_row_goes_the_same_way_alone_and_in_company(seed: int) -> None:
+    case, plan = _plans(seed)
+    for stream, name in enumerate(case.streams):
+        router, batch = Router(plan, stream), as_batch(case.tables[name])
+        together = {core: (block.batch, block.flags) for core, block in router.route(batch).blocks.items()}
+        alone: dict[int, list[pa.RecordBatch]] = {}
+        flags: dict[int, list[int]] = {}
+        for row in range(batch.num_rows):
+            for core, block in router.route(batch.slice(row, 1)).blocks.items():
+                alone.setdefault(core, []).append(block.batch)
+                flags.setdefault(core, []).extend(block.flags.tolist())
+        assert together.keys() == alone.keys()
+        for core, (rows, own) in together.items():
+            merged = pa.Table.from_batches(alone[core])
+            assert multiset(result_of(pa.Table.from_batches([rows]))) == multiset(result_of(merged))
+            assert own.tolist() == flags[core]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_row_sent_has_one_home(seed: int) -> None:
+    case, plan = _plans(seed)
+    for stream, name in enumerate(case.streams):
+        numbered = case.tables[name].append_column("#", pa.array(range(case.tables[name].num_rows), pa.int64()))
+        homes: list[int] = []
+        sent: set[int] = set()
+        for core, block in Router(plan, stream).route(as_batch(numbered)).blocks.items():
+            rows = block.batch.column("#").to_numpy()
+            assert 0 <= core < plan.cores
+            sent.update(rows.tolist())
+            homes.extend(rows[(block.flags & HOME) != 0].tolist())
+            if plan.routing is Routing.HASH:
+                assert not np.any(block.flags & EVERYWHERE)
+        assert sorted(sent) == sorted(homes)

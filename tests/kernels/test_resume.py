@@ -1,0 +1,43 @@
+"""Kernels that run out of room hand over what they have and go on where they were."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from handfast.kernels import cells, pairs
+from handfast.kernels.cells import FIRST_STRIDE, SECOND_STRIDE, CellIndex
+from tests.agreement.runs import local_bounded
+from tests.strategies import Case
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_result_does_not_depend_on_the_room(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case.random(random.Random(seed))
+    monkeypatch.setattr(pairs, "_RUN", 7)
+    monkeypatch.setattr(pairs, "_CAPACITY", 8)
+    monkeypatch.setattr(cells, "_CAPACITY", 3)
+    assert case.expected() == local_bounded(case)
+
+
+def test_cells_of_neighbouring_buckets_never_coincide() -> None:
+    # a probe visits up to three buckets in each of two dimensions: no two of these cells may be one
+    offsets = {(b * FIRST_STRIDE + c * SECOND_STRIDE) % 2**64 for b in range(-3, 4) for c in range(-3, 4)}
+    assert 49 == len(offsets)
+
+
+def test_an_index_finds_each_tuple_of_a_cell_once_newest_first_and_none_expired() -> None:
+    index = CellIndex(capacity=2)
+    rng = np.random.default_rng(5)
+    values = rng.integers(0, 20, 5_000).astype(np.uint64)
+    for start in range(0, 5_000, 700):
+        part = values[start : start + 700]
+        index.insert(part, np.ones(len(part), np.bool_))
+    index.oldest = 1_234
+    wanted = np.arange(20).astype(np.uint64)
+    found = list(index.probe(wanted, [], np.ones(20, np.bool_)))
+    for value in range(20):
+        own = np.concatenate([at[probes == value] for probes, at in found])
+        assert [at for at in range(4_999, 1_233, -1) if values[at] == value] == own.tolist()
