@@ -93,7 +93,7 @@ BANDS = (
     Shape("band abs", "ABS({x} - {a}) <= {d}", "x:int", "a:int", "d:width"),
     Shape("band abs swapped", "{d} > ABS({a} - {x})", "x:bigint", "a:int", "d:width"),
     Shape("band abs double", "ABS({x} - {a}) < {d}", "x:double", "a:double", "d:double"),
-    Shape("band abs float", "ABS({x} - {a}) <= CAST({d} AS FLOAT)", "x:float", "a:float", "d:double"),
+    Shape("band abs float", "ABS({x} - {a}) <= CAST({d} AS FLOAT)", "x:float", "a:float", "d:tenths"),
     Shape("band abs tinyint", "ABS({x} - {a}) <= {d}", "x:tinyint", "a:tinyint", "d:width"),
     Shape("band chain", "{x} >= {a} - {d} AND {x} <= {a} + {d}", "x:int", "a:int", "d:width"),
     Shape("band chain strict", "{x} > {a} - {d} AND {a} + {e} > {x}", "x:double", "a:double", "d:decimal e:decimal"),
@@ -133,7 +133,7 @@ RESIDUALS = (
     Shape("product", "{x} * {a} > {c}", "x:int", "a:int", "c:int"),
     Shape("quotient", "{x} / {a} >= {c}", "x:int", "a:int", "c:double"),
     Shape("guarded quotient", "{a} <> 0 AND {x} / {a} < {c}", "x:double", "a:int", "c:double"),
-    Shape("remainder", "({x} + {a}) % {d} = 0", "x:bigint", "a:int", "d:divisor"),
+    Shape("remainder", "({x} + {a}) % {d} = {c}", "x:bigint", "a:int", "d:divisor c:rest"),
     Shape("remainder by column", "{x} % {a} < {c}", "x:double", "a:double", "c:double"),
     Shape("is null", "{x} IS NULL OR {x} = {a}", "x:string", "a:string"),
     Shape("null-safe", "{x} <=> {a}", "x:double", "a:double"),
@@ -198,6 +198,7 @@ class _Draw:
     reach: int = 4  # numbers lie between -reach and reach
     nulls: float = 0.0
     specials: float = 0.0
+    favourites: tuple[int, ...] = ()
     words: tuple[str, ...] = WORDS
 
     @classmethod
@@ -209,7 +210,8 @@ class _Draw:
         draw.zone = rng.choice(("UTC", "UTC", "UTC", None) if for_spark else ("UTC", "UTC", "Europe/Berlin", None))
         draw.reach = rng.choice((3, 4, 5, 8))
         draw.nulls = rng.choice((0.0, 0.05, 0.15))
-        draw.specials = rng.choice((0.0, 0.0, 0.1))
+        draw.specials = rng.choice((0.0, 0.05, 0.2))
+        draw.favourites = tuple(rng.sample(range(len(_SPECIAL_DOUBLES)), 3))  # few, so that they meet their like
         draw.words = tuple(rng.sample(WORDS, rng.randrange(2, 6)))
         return draw
 
@@ -240,7 +242,7 @@ class _Draw:
         if kind in INTEGER_BITS:
             half = 2 ** (INTEGER_BITS[kind] - 1)
             return self.rng.choice((-half, half - 1, 1 - half))
-        return self.rng.choice(_SPECIAL_DOUBLES if kind == "double" else _SPECIAL_FLOATS)
+        return (_SPECIAL_DOUBLES if kind == "double" else _SPECIAL_FLOATS)[self.rng.choice(self.favourites)]
 
     def _integer(self) -> int:
         return self.rng.randint(-self.reach, self.reach)
@@ -251,7 +253,8 @@ class _Draw:
         return self.rng.randint(-10 * self.reach, 10 * self.reach) / 10
 
     def _float(self) -> float:
-        return float(struct.unpack("f", struct.pack("f", self._double()))[0])
+        tenths = self.rng.randint(-10 * self.reach, 10 * self.reach) / 10
+        return float(struct.unpack("f", struct.pack("f", tenths))[0])
 
     def _string(self) -> str:
         return self.rng.choice(self.words)
@@ -288,8 +291,12 @@ class _Draw:
             return str(rng.randrange(1, self.reach + 1))
         if kind == "divisor":
             return str(rng.choice((2, 3, 4, -3)))
+        if kind == "rest":
+            return str(rng.choice((0, 1, -1)))
         if kind == "decimal":
             return f"{rng.randrange(1, 4)}.{rng.randrange(100):02}"  # always three digits: one type, so one kernel
+        if kind == "tenths":
+            return f"{rng.randrange(1, 10)}e-1"
         if kind == "double":
             return rng.choice(("0.5D", "1e0", "1.5D", "0.1D", "2.3e0"))
         if kind == "string":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -30,13 +31,15 @@ def test_bounded_and_step_by_step_equal_oracle_and_duckdb(start: int) -> None:
         _covered[seed] = case.features()
 
 
-def test_the_cases_cover_what_they_must() -> None:
+def test_the_cases_cover_what_they_must(record_property: Callable[[str, object], None]) -> None:
     for seed in set(range(CASES)) - _covered.keys():
         _covered[seed] = Case.random(random.Random(seed)).features()
     counts = Counter(feature for features in _covered.values() for feature in features)
     both = sum({"matches", "non-matches"} <= features for features in _covered.values())
     shares = {name: count / CASES for name, count in counts.items()}
-    print({name: round(share, 2) for name, share in sorted(shares.items())})
+    figures = {**shares, "matches and non-matches": both / CASES, "cases": len(_covered), "shapes": len(SHAPES)}
+    for name, figure in figures.items():
+        record_property(name, figure)
     assert both >= 0.6 * CASES
     for feature in ("ties", "expiry", "disorder", "nulls"):
         assert shares[feature] >= 0.2, feature

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +24,22 @@ STREAMING_CASES = 30
 
 
 @pytest.mark.parametrize("start", range(0, BATCH_CASES, 10))
-def test_batch_equals_oracle_and_duckdb(spark: SparkSession, start: int) -> None:
+def test_batch_equals_oracle_and_duckdb(
+    spark: SparkSession, start: int, record_property: Callable[[str, object], None]
+) -> None:
     for seed in range(start, start + 10):
         case = Case.random(random.Random(seed), for_spark=True, shape=SHAPES[seed % len(SHAPES)])
         assert case.expected() == multiset(duckdb_judge.result(case.spec, case.tables)), f"judges, seed {seed}: {case}"
         assert case.expected() == spark_batch(case, spark), f"seed {seed}: {case}"
+        record_property("batch cases", seed + 1)
 
 
 @pytest.mark.parametrize("seed", range(STREAMING_CASES))
-def test_streaming_equals_oracle_and_duckdb(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_streaming_equals_oracle_and_duckdb(
+    spark: SparkSession, tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
+) -> None:
     case = Case.random(random.Random(seed), for_spark=True, shape=SHAPES[(seed * 2 + 1) % len(SHAPES)])
     expected = case.expected_of_steps()
     assert expected == multiset(duckdb_judge.result(case.spec, case.admitted)), f"judges: {case}"
     assert expected == spark_streaming(case, spark, tmp_path), f"{case}"
+    record_property("streaming cases", seed + 1)

@@ -33,7 +33,9 @@ def _plan(on: str = "r.x = s.x", *, window: str = "10 s", lateness: str = "0 s",
 
 def _batch(rows: list[tuple[int, int]]) -> pa.RecordBatch:
     times, values = [t for t, _ in rows], [v for _, v in rows]
-    return pa.RecordBatch.from_pydict({"ts": pa.array(times, pa.timestamp("us", "UTC")), "x": pa.array(values, pa.int64())})
+    return pa.RecordBatch.from_pydict(
+        {"ts": pa.array(times, pa.timestamp("us", "UTC")), "x": pa.array(values, pa.int64())}
+    )
 
 
 def _block(rows: list[tuple[int, int]]) -> Block:
@@ -127,7 +129,9 @@ def test_a_future_row_keeps_no_other_block_from_expiring() -> None:
 
 def test_late_rows_neither_join_nor_stay() -> None:
     core = JoinCore(_plan(lateness="2 s", window="60 s"))
-    assert 0 == _count(core.step([_block([(10 * SECOND, 1)]), _block([(10 * SECOND, 2)])], Progress((10 * SECOND,) * 2)))
+    assert 0 == _count(
+        core.step([_block([(10 * SECOND, 1)]), _block([(10 * SECOND, 2)])], Progress((10 * SECOND,) * 2))
+    )
     late, just_in_time = (8 * SECOND - 1, 1), (8 * SECOND, 1)
     assert 1 == _count(core.step([None, _block([late, just_in_time])], Progress((NEVER, 8 * SECOND))))
     assert 2 == core.segments[1].live

@@ -47,7 +47,9 @@ def at_most_for_less_than_at_the_edge_of_the_second_window(patch: pytest.MonkeyP
 @mutant
 def the_windows_of_the_two_streams_exchanged(patch: pytest.MonkeyPatch) -> None:
     rule = recipe.window_rule
-    patch.setattr(recipe, "window_rule", lambda plan: replace(rule(plan), least=-rule(plan).most, most=-rule(plan).least))
+    patch.setattr(
+        recipe, "window_rule", lambda plan: replace(rule(plan), least=-rule(plan).most, most=-rule(plan).least)
+    )
 
 
 @mutant
@@ -169,7 +171,11 @@ def nan_equal_to_nothing(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def minus_zero_in_another_cell_than_zero(patch: pytest.MonkeyPatch) -> None:
     def raw(values: Any) -> Any:
-        return values.astype(np.float64).view(np.uint64) if values.dtype.kind == "f" else values.astype(np.int64).view(np.uint64)
+        return (
+            values.astype(np.float64).view(np.uint64)
+            if values.dtype.kind == "f"
+            else values.astype(np.int64).view(np.uint64)
+        )
 
     patch.setattr(keys, "canonical", raw)
 

@@ -31,6 +31,7 @@ class Segment:
         self._flags = _Growing(np.dtype(np.uint8))
         self._wild = np.empty(0, np.int64)
         self._live = 0
+        self._torn = False  # a merged block's tuples do not stand side by side
         self.index = CellIndex() if indexed else None
 
     @property
@@ -40,8 +41,8 @@ class Segment:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many expired tuples linger that it is time to build the segment anew."""
-        return len(self._times) - self._live > self._live + _SPARE
+        """Whether so many expired tuples linger, or in such places, that it is time to build the segment anew."""
+        return self._torn or len(self._times) - self._live > self._live + _SPARE
 
     @property
     def wild(self) -> Positions:
@@ -107,16 +108,19 @@ class Segment:
             self.index.oldest = self.first
 
     def merge(self, longest: int) -> None:
-        """Merge runs of small neighbouring blocks, as long as the merged one does not span more than `longest` time."""
+        """Merge runs of small neighbouring blocks, as long as the merged one does not span more than `longest` time.
+
+        Only the blocks decide: a core restored from them merges as this one does, and comes to the same state.
+        """
         end = len(self.blocks)
         while end >= _FAN:
             run = self.blocks[end - _FAN : end]
             start = self._starts[end - _FAN]
-            adjoining = self._starts[end - 1] + len(run[-1]) - start == sum(map(len, run))
             alike = len({_size(block) for block in run}) == 1
             span = max(block.most_time for block in run) - min(block.least_time for block in run)
-            if not (alike and adjoining and span <= longest):
+            if not (alike and span <= longest):
                 return
+            self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]
             self._starts[end - _FAN : end] = [start]
             end = len(self.blocks)

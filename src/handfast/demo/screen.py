@@ -58,7 +58,6 @@ class Screen:
 
     def introduce(self, scenario: Scenario) -> None:
         """Say in plain words what is joined."""
-        workload = scenario.workload
         window = format_duration(parse_window(scenario.window, stream="r").length)
         self._title(f"handfast {__version__} demo: a join that Spark alone refuses")
         self._say(
@@ -73,12 +72,12 @@ class Screen:
             "stateful operator instead: with Spark's checkpoints and retries, and exact."
         )
         self._say(
-            f"Each stream brings {scenario.rows:,} rows, {scenario.rate:,} a second for {_span(scenario.seconds)} of "
-            f"event time, replayed as fast as Spark takes them. They arrive up to {scenario.DISORDER} out of order; the "
-            f"lateness is just that, so no row comes too late. About {_about(scenario.pairs)} pairs meet in the windows, "
-            f"and one in {_about(1 / workload.match_rate)} matches: expect about {_about(scenario.expected)} matches. "
-            "At the end they are compared with those of the oracle, the definition of the join executed in plain Python, "
-            "pair by pair."
+            f"Each stream brings {scenario.rows:,} rows, {scenario.rate:,} a second for {scenario.seconds:,.6g} seconds "
+            f"of event time, replayed as fast as Spark takes them. They arrive up to {scenario.DISORDER} out of order; "
+            "the lateness is just that, so no row comes too late. The values are random: of some "
+            f"{_about(scenario.pairs)} pairs that meet in the windows, one in {_about(1 / scenario.match_rate)} should "
+            f"match, which makes about {_about(scenario.pairs * scenario.match_rate)}. At the end the matches are "
+            "compared with those of the oracle: the definition of the join, executed in plain Python, pair by pair."
         )
 
     def plan(self, settings: list[str], explained: str) -> None:
@@ -91,7 +90,7 @@ class Screen:
     def streaming(self, rows: int) -> Iterator[Callable[[Sequence[Batch]], None]]:
         """Show the progress over so many rows; the function given takes the batches so far, after every one."""
         self._title("The run")
-        hint = "  the first batch takes longest: Spark starts its Python workers, and the predicate is compiled"
+        hint = "  first batch: Spark starts its Python workers, and the predicate is compiled"
         if self._is_live:
             bar = Progress(
                 SpinnerColumn(), BarColumn(bar_width=None), TaskProgressColumn(), TimeElapsedColumn(), expand=True
@@ -107,12 +106,13 @@ class Screen:
         else:
             self._print(hint)
             yield lambda batches: self._print(_line(batches, rows))
+        self._print("")
 
     def waiting(self, why: str) -> AbstractContextManager[object]:
         """Show that something is under way."""
         if self._is_live:
             return self._console.status(why)
-        self._print(f"… {why}")
+        self._print(f"… {why}", "")
         return nullcontext()
 
     def conclude(self, summary: Summary) -> None:
@@ -120,7 +120,7 @@ class Screen:
         self._title("The result")
         self._print(_figures(summary))
         if summary.matches:
-            self._print("The first matches:", _examples(summary))
+            self._print("The first matches", _examples(summary))
         missing, extra = summary.verdict.missing, summary.verdict.extra
         if summary.verdict.equal:
             said = f"Equal: the streaming result on Spark is the oracle's, all {len(summary.matches):,} matches"
@@ -135,19 +135,18 @@ class Screen:
         self._print(f"  This is a bug of handfast; please report it with this line: {_command(summary.scenario)}")
 
     def _next(self) -> None:
-        table = Table.grid(padding=(0, 2))
+        self._print("Where to look next")
         for what, why in (
             ("README.md", "your own join in five minutes: on Spark, or on tables in this process"),
             ("docs/architecture.md", "how a tuple travels from the input to its matches"),
-            ("src/handfast/oracle.py", "the definition that has just judged Spark, in plain Python"),
-            ("hf.explain(…)", "in place of hf.join(…): the plan of your join, as above"),
+            ("src/handfast/oracle.py", "what has just judged Spark"),
+            ("hf.explain(…)", "in place of hf.join(…): the plan of your own join"),
             ("handfast demo --help", "other rows, rates, windows, seeds, cores"),
         ):
-            table.add_row(Text(f"  {what}", style="bold"), why)
-        self._print("Where to look next:", table)
+            self._print(Text.assemble("  ", (f"{what:<24}", "bold"), why))
 
     def _title(self, text: str) -> None:
-        self._print("", Text(text, style="bold cyan"), Text("─" * len(text), style="cyan"))
+        self._print(Text(text, style="bold cyan"), Text("─" * len(text), style="cyan"))
 
     def _say(self, first: str, *lines: str, indent: int = 2) -> None:
         """Print running text, then lines with their continuations so far to the right."""
@@ -160,7 +159,7 @@ class Screen:
 
     def _code(self, text: str) -> None:
         self._print(
-            "", Syntax(text, "python", theme="ansi_dark", background_color="default") if self._is_live else text, ""
+            Syntax(text, "python", theme="ansi_dark", background_color="default") if self._is_live else text, ""
         )
 
     def _print(self, *what: Any) -> None:
@@ -180,8 +179,12 @@ def _speed(batches: Sequence[Batch]) -> float:
 
 
 def _call(scenario: Scenario) -> str:
-    lines = [f"    {name}={value!r}," for name, value in scenario.keywords.items()]
-    return "\n".join(["matches = hf.join(", '    {"r": r, "s": s},', *(line.replace("'", '"') for line in lines), ")"])
+    """The call of `hf.join` as a user would write it."""
+    on, *others = (f'{name}="{value}"' for name, value in scenario.keywords.items())
+    head, *tail = textwrap.wrap(on, 60, drop_whitespace=False)
+    lines = ['{"r": r, "s": s},', f'{head}"', *(f'   "{part}"' for part in tail)]
+    lines[-1] = lines[-1].removesuffix('"') + ","
+    return "\n    ".join(["matches = hf.join(", *lines, *(f"{line}," for line in others)]) + "\n)"
 
 
 def _command(scenario: Scenario) -> str:
@@ -228,10 +231,6 @@ def _examples(summary: Summary) -> Table:
 
 def _clock(micros: int) -> str:
     return f"{datetime.fromtimestamp(micros / 1e6, UTC):%M:%S.%f}"[:-3]
-
-
-def _span(seconds: float) -> str:
-    return format_duration(round(seconds * 1_000_000))
 
 
 def _about(count: float) -> str:

@@ -201,7 +201,8 @@ def _entry(builder: ir.IRBuilder, table: ir.Value, index: int) -> ir.Value:
 
 
 def _read(builder: ir.IRBuilder, array: ir.Value, type_: ir.Type, position: ir.Value) -> ir.Value:
-    return builder.load(builder.gep(_pointer(builder, array), [position], source_etype=type_), typ=type_)
+    # Arrow's buffers may lie anywhere: nothing is known of their alignment
+    return builder.load(builder.gep(_pointer(builder, array), [position], source_etype=type_), typ=type_, align=1)
 
 
 def _write(builder: ir.IRBuilder, array: ir.Value, position: ir.Value, value: ir.Value) -> None:

@@ -21,7 +21,7 @@ def run_core(plan: Plan) -> Run:
         for batch in batches:
             for stream, data in zip(batch.column("stream").to_pylist(), batch.column("block"), strict=True):
                 if data.is_valid:
-                    pieces[stream].append(Block.decode(data.as_buffer()))
+                    pieces[stream].append(Block.decode(data.as_py()))
         yield from run_bounded(plan, pieces)
 
     return run

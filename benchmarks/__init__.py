@@ -1,0 +1,1 @@
+"""One file per question; `python -m benchmarks.<file>` answers it and writes what it measured to `results`."""

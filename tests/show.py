@@ -1,0 +1,212 @@
+"""Runs every claim that handfast makes of itself and prints its figure beside its goal: `make show`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+console = Console(width=None if sys.stdout.isatty() else 140)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One claim: what was seen, what was wanted."""
+
+    name: str
+    figure: str
+    goal: str
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What pytest said of some tests."""
+
+    passed: int
+    failed: int
+    figures: dict[str, str]
+
+    @property
+    def ok(self) -> bool:
+        return self.failed == 0 and self.passed > 0
+
+
+def run_tests(*args: str) -> Ran:
+    """Run tests in a process of their own; the figures are what they recorded with `record_property`."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *args]
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        if not report.exists():
+            return Ran(0, 1, {})
+        suite = next(iter(ET.parse(report).getroot()))
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0)) + int(suite.get("skipped", 0))
+        figures = {p.get("name", ""): p.get("value", "") for p in suite.iter("property")}
+        return Ran(int(suite.get("tests", 0)) - failed, failed, figures)
+
+
+def agreement_local() -> list[Line]:
+    """The local engine against oracle and DuckDB, and what the cases cover."""
+    ran = run_tests("tests/agreement/test_local.py")
+    both = float(ran.figures.get("matches and non-matches", 0))
+    lines = [
+        Line(
+            "agreement, local: cases equal to oracle and DuckDB",
+            f"{ran.figures.get('cases', 'none')} of {ran.figures.get('shapes', '?')} shapes, {ran.failed} differ",
+            "≥ 1000 of ≤ 60 shapes, 0 differ",
+            ran.ok and int(ran.figures["cases"]) >= 1000 and int(ran.figures["shapes"]) <= 60,
+        ),
+        Line("coverage: both matches and non-matches", f"{both:.0%}", "≥ 60%", both >= 0.6),
+    ]
+    for feature in ("ties", "expiry", "disorder", "nulls"):
+        share = float(ran.figures.get(feature, 0))
+        lines.append(Line(f"coverage: {feature}", f"{share:.0%}", "≥ 20%", share >= 0.2))
+    return lines
+
+
+def agreement_spark() -> list[Line]:
+    """Spark against oracle and DuckDB."""
+    ran = run_tests("tests/agreement/test_spark.py")
+    batch, streaming = int(ran.figures.get("batch cases", 0)), int(ran.figures.get("streaming cases", 0))
+    return [
+        Line("agreement, Spark batch", f"{batch} cases, {ran.failed} differ", "≥ 60, 0 differ", ran.ok and batch >= 60),
+        Line(
+            "agreement, Spark streaming",
+            f"{streaming} cases, {ran.failed} differ",
+            "≥ 30, 0 differ",
+            ran.ok and streaming >= 30,
+        ),
+    ]
+
+
+def mutants() -> list[Line]:
+    """Deliberate bugs."""
+    ran = run_tests("tests/mutants", "-k", "catches")
+    return [Line("mutants caught", f"{ran.passed} of {ran.passed + ran.failed}", "all", ran.ok)]
+
+
+def exactly_once() -> list[Line]:
+    """Kills, failing tasks, lost caches."""
+    ran = run_tests("tests/engines/spark/test_exactly_once.py")
+    return [
+        Line(
+            "exactly once: kill −9, failing tasks, caches lost", f"{ran.passed} exact, {ran.failed} not", "all", ran.ok
+        )
+    ]
+
+
+def refused_join() -> list[Line]:
+    """The README's snippets, of which the first is the join that Spark refuses."""
+    ran = run_tests("tests/test_readme.py")
+    return [
+        Line("the join Spark refuses, exact with handfast; every README snippet", f"{ran.passed} passed", "all", ran.ok)
+    ]
+
+
+def newcomer() -> list[Line]:
+    """A fresh clone without `.venv`: set-up, then the demo, with nothing but `make`."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "handfast"
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+        environment = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYSPARK_PYTHON", "PYTHONPATH")}
+        times = []
+        codes = []
+        for target in ("setup", "demo"):
+            start = time.monotonic()
+            done = subprocess.run(
+                ["make", target], cwd=clone, env=environment, capture_output=True, text=True, check=False
+            )
+            times.append(time.monotonic() - start)
+            codes.append(done.returncode)
+        readme = subprocess.run(
+            [".venv/bin/python", "-m", "pytest", "-q", "tests/test_readme.py"],
+            cwd=clone,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        shutil.rmtree(clone)
+    return [
+        Line("newcomer: set-up in a fresh clone", f"{times[0]:.0f} s, exit {codes[0]}", "works", codes[0] == 0),
+        Line(
+            "newcomer: make demo, verified by the oracle",
+            f"{times[1]:.0f} s",
+            "< 180 s",
+            codes[1] == 0 and times[1] < 180,
+        ),
+        Line("newcomer: README executed in that clone", f"exit {readme.returncode}", "passes", readme.returncode == 0),
+    ]
+
+
+def light_import() -> list[Line]:
+    """`import handfast`."""
+    ran = run_tests("tests/test_import.py")
+    seconds = float(ran.figures.get("import seconds", "inf"))
+    return [
+        Line("import handfast, without numba, duckdb, pyspark", f"{seconds:.3f} s", "< 0.3 s", ran.ok and seconds < 0.3)
+    ]
+
+
+def trigger() -> list[Line]:
+    """A warm trigger of a small batch."""
+    result = ROOT / "benchmarks" / "results" / "trigger.json"
+    before = result.read_text() if result.exists() else None
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.trigger"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    ratios = json.loads(result.read_text())["ratios"] if done.returncode == 0 else {}
+    if before is not None:
+        result.write_text(before)  # the committed figures stay those of the committed run
+    worst = max(ratios.values(), default=float("inf"))
+    shown = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()) or "failed"
+    return [Line("warm trigger of a small batch ÷ bare stateful operator", shown, "≤ 2", worst <= 2)]
+
+
+CLAIMS: dict[str, Callable[[], list[Line]]] = {
+    "local": agreement_local,
+    "spark": agreement_spark,
+    "mutants": mutants,
+    "exactly-once": exactly_once,
+    "readme": refused_join,
+    "newcomer": newcomer,
+    "import": light_import,
+    "trigger": trigger,
+}
+
+
+def main(names: list[str]) -> int:
+    """Run the claims that are named, or all."""
+    unknown = [name for name in names if name not in CLAIMS]
+    if unknown:
+        console.print(f"No claim is called {unknown[0]!r}; there are {', '.join(CLAIMS)}")
+        return 2
+    table = Table("claim", "figure", "goal", "")
+    failed = 0
+    for name in names or CLAIMS:
+        with console.status(f"{name}: {CLAIMS[name].__doc__}"):
+            start = time.monotonic()
+            lines = CLAIMS[name]()
+        console.print(f"{name}: done in {time.monotonic() - start:.0f} s")
+        for line in lines:
+            table.add_row(line.name, line.figure, line.goal, "[green]pass[/]" if line.passed else "[red]FAIL[/]")
+            failed += not line.passed
+    console.print(table)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
