@@ -81,7 +81,7 @@ class Plan:
         if self.bands:
             parts.append(f"buckets on {len(self.bands)} band{'' if len(self.bands) == 1 else 's'}")
         return Choice(
-            "index", " and ".join(parts), "proposes candidates; the whole predicate is checked on each, as written"
+            "index", " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
         )
 
     def _window_choice(self) -> Choice:

@@ -17,9 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from handfast import oracle
+from handfast.engines.local.engine import LocalJoin
+from handfast.plan import make_plan
 from handfast.spec.join import BoundJoin, JoinSpec
 from tests.judges import duckdb_judge
-from tests.judges.rows import rows_of, schemas_of, tables_of
+from tests.judges.rows import result_of, rows_of, schemas_of, tables_of
 
 TYPES: dict[str, tuple[pa.DataType, Callable[[str], Any]]] = {
     "int": (pa.int32(), int),
@@ -85,7 +87,24 @@ def run_duckdb(scenario: Scenario) -> list[tuple[Any, ...]]:
     return duckdb_judge.result(scenario.spec, scenario.admitted())
 
 
-ENGINES: dict[str, Engine] = {"oracle": run_oracle, "duckdb": run_duckdb}
+def run_local(cores: int) -> Engine:
+    """The local engine, fed batch by batch."""
+
+    def run_steps(scenario: Scenario) -> list[tuple[Any, ...]]:
+        engine = LocalJoin(make_plan(scenario.join, cores))
+        return [
+            row for step in scenario.steps for b in engine.push(step) for row in result_of(pa.Table.from_batches([b]))
+        ]
+
+    return run_steps
+
+
+ENGINES: dict[str, Engine] = {
+    "oracle": run_oracle,
+    "duckdb": run_duckdb,
+    "local": run_local(1),
+    "local, three cores": run_local(3),
+}
 
 
 def run(engine: str, scenario: Scenario) -> Names:

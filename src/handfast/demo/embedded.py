@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,12 +36,14 @@ def check() -> None:
     version = _java_version(java) if java is not None else 0
     if version >= JAVA:
         return
-    there = (
+    found = (
         f"{java} is Java {version}" if version else f"{java} does not run" if java else "there is no java on the PATH"
     )
+    if home:
+        found = f"JAVA_HOME is {home}, but {found}"
     raise EngineError(
-        f"Spark needs Java {JAVA} or newer, and {there}{', which JAVA_HOME names' if home else ''}; install one "
-        f"(Debian, Ubuntu: sudo apt-get install openjdk-{JAVA}-jre-headless) or set JAVA_HOME to one you have"
+        f"Spark needs Java {JAVA} or newer, and {found}; install one (Debian, Ubuntu: sudo apt-get install "
+        f"openjdk-{JAVA}-jre-headless), or set JAVA_HOME to one that you have"
     )
 
 
@@ -59,16 +63,18 @@ def session(cores: int, home: Path) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master(f"local[{cores}]").appName("handfast demo")
     for name, value in _settings(home).items():
         builder = builder.config(name, value)
+    spark = None
     try:
-        with _stderr_in(log):  # the JVM inherits it
+        with _stderr_in(log), _interrupted_later():  # the JVM inherits its stderr
             spark = builder.getOrCreate()
-        try:
+        with _logging_in(log):
             yield spark
-        finally:
-            spark.stop()
     except (PySparkException, Py4JError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise EngineError(f"Spark failed: {reason}; its log is kept in {_keep(log)}") from error
+    finally:
+        if spark is not None:
+            spark.stop()
 
 
 def _is_there(package: str) -> bool:
@@ -112,6 +118,31 @@ def _stderr_in(path: Path) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)
+
+
+@contextmanager
+def _logging_in(path: Path) -> Iterator[None]:
+    """Let Python's loggers write to a file: py4j logs a traceback when Ctrl-C meets it at work."""
+    handler = logging.FileHandler(path)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Hold Ctrl-C back: a JVM that is left alone half-started leaves its files behind."""
+    asked = []
+    before = signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _keep(log: Path) -> Path:

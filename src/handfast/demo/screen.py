@@ -72,8 +72,8 @@ class Screen:
             "stateful operator instead: with Spark's checkpoints and retries, and exact."
         )
         self._say(
-            f"Each stream brings {scenario.rows:,} rows, {scenario.rate:,} a second for {scenario.seconds:,.6g} seconds "
-            f"of event time, replayed as fast as Spark takes them. They arrive up to {scenario.DISORDER} out of order; "
+            f"Each stream brings {scenario.rows:,} rows, {scenario.rate:,} a second for {scenario.seconds:,.6g} s of "
+            f"event time, replayed as fast as Spark takes them. They arrive up to {scenario.DISORDER} out of order; "
             "the lateness is just that, so no row comes too late. The values are random: of some "
             f"{_about(scenario.pairs)} pairs that meet in the windows, one in {_about(1 / scenario.match_rate)} should "
             f"match, which makes about {_about(scenario.pairs * scenario.match_rate)}. At the end the matches are "
@@ -123,11 +123,11 @@ class Screen:
             self._print("The first matches", _examples(summary))
         missing, extra = summary.verdict.missing, summary.verdict.extra
         if summary.verdict.equal:
-            said = f"Equal: the streaming result on Spark is the oracle's, all {len(summary.matches):,} matches"
-            self._print(Text(f"✔ {said}, every column", style="bold green"), "")
+            said = f"Equal: Spark's streaming result is the oracle's, all {len(summary.matches):,} matches"
+            self._print(Text(f"✔ {said}", style="bold green"), "")
             self._next()
             return
-        self._print(Text("✘ Not equal: the streaming result on Spark is not the oracle's", style="bold red"))
+        self._print(Text("✘ Not equal: Spark's streaming result is not the oracle's", style="bold red"))
         if missing:
             self._print(f"  {len(missing):,} missing, the first: {missing[0]}")
         if extra:
@@ -137,7 +137,7 @@ class Screen:
     def _next(self) -> None:
         self._print("Where to look next")
         for what, why in (
-            ("README.md", "your own join in five minutes: on Spark, or on tables in this process"),
+            ("README.md", "your own join in five minutes, on Spark or without"),
             ("docs/architecture.md", "how a tuple travels from the input to its matches"),
             ("src/handfast/oracle.py", "what has just judged Spark"),
             ("hf.explain(…)", "in place of hf.join(…): the plan of your own join"),
@@ -181,7 +181,7 @@ def _speed(batches: Sequence[Batch]) -> float:
 def _call(scenario: Scenario) -> str:
     """The call of `hf.join` as a user would write it."""
     on, *others = (f'{name}="{value}"' for name, value in scenario.keywords.items())
-    head, *tail = textwrap.wrap(on, 60, drop_whitespace=False)
+    head, *tail = textwrap.wrap(on, 44, drop_whitespace=False)
     lines = ['{"r": r, "s": s},', f'{head}"', *(f'   "{part}"' for part in tail)]
     lines[-1] = lines[-1].removesuffix('"') + ","
     return "\n    ".join(["matches = hf.join(", *lines, *(f"{line}," for line in others)]) + "\n)"

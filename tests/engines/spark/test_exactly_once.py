@@ -31,7 +31,18 @@ from handfast.engines.spark.pack import Pack
 from handfast.errors import EngineError
 from handfast.plan import Plan, Routing, make_plan
 from tests.engines.spark import crash_job
-from tests.engines.spark.crash_job import FILES, PARTITIONS, Accident, Job, expected, finish, frames, runs, spec, to_files
+from tests.engines.spark.crash_job import (
+    FILES,
+    PARTITIONS,
+    Accident,
+    Job,
+    expected,
+    finish,
+    frames,
+    runs,
+    spec,
+    to_files,
+)
 from tests.judges.rows import multiset, result_of, schemas_of
 
 ROOT = Path(__file__).parents[3]
@@ -107,7 +118,10 @@ class Process:
 
 KILLS = (
     (Accident(0, 0), Accident(0, 1)),  # the first batch: every state written, nothing committed
-    (Accident(3, 0, early=True), Accident(3, 1)),  # a later one: one task in the middle of its matches, one at their end
+    (
+        Accident(3, 0, early=True),
+        Accident(3, 1),
+    ),  # a later one: one task in the middle of its matches, one at their end
 )
 
 
@@ -295,7 +309,11 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: Path, change: str) -> None:
     cores, changes = CHANGES[change]
     hf.configure(spark, cores=cores)
-    asked: dict[str, Any] = {"on": spec("range").on, "window": {"r": "2 seconds", "s": "3 seconds"}, "lateness": "1 second"}
+    asked: dict[str, Any] = {
+        "on": spec("range").on,
+        "window": {"r": "2 seconds", "s": "3 seconds"},
+        "lateness": "1 second",
+    }
     matches = hf.join(frames(spark, stopped / "inputs"), time="ts", **asked | changes)
     with pytest.raises(StreamingQueryException, match=rf"EngineError: {WRONG_CHECKPOINT}"):
         finish(to_files(matches, stopped))
@@ -427,7 +445,15 @@ def test_a_core_restored_from_its_blocks_goes_on_as_the_one_that_was_not(monkeyp
     Workers(1, monkeypatch).be(0)
     join = hf.JoinSpec(("r", "s"), "r.x = s.x", window="4 seconds", time="ts", lateness="10 seconds")
     young = [{"r": [8.5]}] * 4
-    timeline = [{"r": [30.0], "s": [17.0]}, *young, {"r": [7.0, 8.0]}, *young, {"s": [22.2]}, {"s": [13.0]}, {"r": [13.0]}]
+    timeline = [
+        {"r": [30.0], "s": [17.0]},
+        *young,
+        {"r": [7.0, 8.0]},
+        *young,
+        {"s": [22.2]},
+        {"s": [13.0]},
+        {"r": [13.0]},
+    ]
     tables = [{stream: seconds(step.get(stream, [])) for stream in ("r", "s")} for step in timeline]
     asked = make_plan(join.bind(schemas_of(tables[0])), 1)
     lasting, restored = State(), State()
