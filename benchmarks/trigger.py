@@ -36,8 +36,8 @@ CORES = 2
 ROWS = 100  # of each stream in a trigger
 WARM_UP = 2  # triggers at the start of every turn that do not count
 TIMED = 4  # triggers of a turn that count
-WORKLOAD = Workload(CellJoin(domain=300), seed=42, rate=1_000)
-JOINS = {"hash": "r.x = s.a AND ABS(r.y - s.b) < 20", "range": WORKLOAD.on}
+WORKLOAD = Workload(CellJoin(domain=2_000), seed=42, rate=1_000)
+JOINS = {"hash": "r.x = s.a", "range": "r.x BETWEEN s.a - 10 AND s.a + 10 AND r.y < s.b"}
 
 Frames = dict[str, DataFrame]
 Durations = list[dict[str, int]]  # of a run's triggers, in ms and by what they were spent on

@@ -68,7 +68,7 @@ def explain(
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     _check_inputs(inputs)
     asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how)
-    from handfast.explain import describe
+    from handfast.describe import describe
 
     if _is_spark(inputs, asked):
         return describe(_spark().plan(dict(inputs), asked), engine=_spark().name(dict(inputs)))

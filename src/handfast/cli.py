@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from typing import Annotated
 
 import typer
@@ -12,14 +11,14 @@ from handfast import __version__
 from handfast.errors import HandfastError, SpecError
 
 # exit codes, as shells know them
-_FAILED, _MISUSED, _INTERRUPTED, _TERMINATED = 1, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM
+_FAILED, _MISUSED, _INTERRUPTED = 1, 2, 128 + signal.SIGINT
 
 app = typer.Typer(
     name="handfast",
     help="A sliding-window stream join, written once, with the same exact result on every engine.",
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_show_locals=False,
+    pretty_exceptions_enable=False,  # what is not a HandfastError is a bug, and its plain traceback is for us
 )
 
 
@@ -56,7 +55,6 @@ def demo(
 
     Takes about a minute. Needs the 'spark' extra and Java 17 or newer.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that temporary files go, as with Ctrl-C
     try:
         from rich.console import Console
 

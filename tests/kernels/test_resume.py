@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from handfast.kernels import cells, pairs
-from handfast.kernels.cells import FIRST_STRIDE, SECOND_STRIDE, CellIndex
+from handfast.kernels.cells import CellIndex
+from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
 from tests.agreement.runs import local_bounded
 from tests.strategies import Case
 

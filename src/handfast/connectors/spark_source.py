@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -44,7 +45,7 @@ def streams(
 
     A trigger takes `rows_per_trigger` rows of each stream, by default those of one second of event time.
     """
-    spark.dataSource.register(WorkloadSource)
+    _register(spark)
     per_trigger = workload.rate if rows_per_trigger is None else rows_per_trigger
     feeds = {name: Feed(workload, name, rows, per_trigger, partitions) for name in STREAMS}
     return {name: spark.readStream.format(FORMAT).options(**feed.options()).load() for name, feed in feeds.items()}
@@ -54,9 +55,22 @@ def tables(
     spark: SparkSession, workload: Workload, *, rows: int, partitions: int = _PARTITIONS
 ) -> dict[str, DataFrame]:
     """Load the first `rows` to arrive of both streams of `workload` as batch DataFrames."""
-    spark.dataSource.register(WorkloadSource)
+    _register(spark)
     feeds = {name: Feed(workload, name, rows, workload.rate, partitions) for name in STREAMS}
     return {name: spark.read.format(FORMAT).options(**feed.options()).load() for name, feed in feeds.items()}
+
+
+def _register(spark: SparkSession) -> None:
+    """Make the source known to a session."""
+    try:
+        spark.dataSource.register(WorkloadSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        # Spark looks whether the name is taken in the active session, which is another one and has the source: now it
+        # is this one.
+        spark.createDataFrame([], "nothing int")
+        spark.dataSource.register(WorkloadSource)
 
 
 class WorkloadSource(DataSource):

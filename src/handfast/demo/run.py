@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, redirect_stdout
@@ -11,10 +12,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from handfast import api
-from handfast.demo import embedded
 from handfast.demo.judge import Judge, as_matches, compare
 from handfast.demo.scenario import Scenario
 from handfast.demo.screen import Batch, Screen, Summary
+from handfast.engines.spark import embedded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,18 +30,22 @@ def run(scenario: Scenario, screen: Screen) -> bool:
     start = perf_counter()
     screen.introduce(scenario)
     with ExitStack() as stack:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: nothing is left behind
+        stack.callback(signal.signal, signal.SIGTERM, before)
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="handfast-demo-", ignore_cleanup_errors=True))
         judge = stack.enter_context(Judge(scenario))
         with ExitStack() as while_spark_runs:
+            interrupts = while_spark_runs.enter_context(embedded.Interrupts())
             with screen.waiting("Spark is starting; the oracle is at work already, in a process of its own"):
-                spark = while_spark_runs.enter_context(embedded.session(scenario.cores, Path(home)))
+                spark = while_spark_runs.enter_context(embedded.session(scenario.cores, Path(home), interrupts))
+                interrupts.check()
                 settings = _configure(spark, scenario)
                 streams = _streams(spark, scenario)
                 explained = api.explain(streams, scenario.spec)
             screen.plan(settings, explained)
             batches: list[Batch] = []
             with screen.streaming(scenario.rows_in) as show:
-                for batch in _run(api.join(streams, scenario.spec), checkpoint=Path(home, "checkpoint")):
+                for batch in _run(api.join(streams, scenario.spec), Path(home, "checkpoint"), interrupts):
                     batches.append(batch)
                     show(batches)
             matches = as_matches(spark.table(_RESULT).toArrow())
@@ -66,7 +71,7 @@ def _streams(spark: SparkSession, scenario: Scenario) -> dict[str, DataFrame]:
     )
 
 
-def _run(matches: DataFrame, *, checkpoint: Path) -> Iterator[Batch]:
+def _run(matches: DataFrame, checkpoint: Path, interrupts: embedded.Interrupts) -> Iterator[Batch]:
     """Start the query, and tell of every batch when Spark has finished it."""
     query = (
         matches.writeStream.format("memory")
@@ -75,14 +80,12 @@ def _run(matches: DataFrame, *, checkpoint: Path) -> Iterator[Batch]:
         .trigger(availableNow=True)
         .start()
     )
-    try:
-        told, ended = -1, False
-        while not ended:
-            ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type]  # takes fractions too
-            for progress in query.recentProgress:
-                if progress.batchId > told and progress.numInputRows:
-                    told = progress.batchId
-                    found = progress.sink.numOutputRows
-                    yield Batch(told, progress.numInputRows, found, progress.batchDuration / 1_000)
-    finally:
-        query.stop()
+    told, ended = -1, False
+    while not ended:
+        interrupts.check()
+        ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type]  # takes fractions too
+        for progress in query.recentProgress:
+            if progress.batchId > told and progress.numInputRows:
+                told = progress.batchId
+                found = progress.sink.numOutputRows
+                yield Batch(told, progress.numInputRows, found, progress.batchDuration / 1_000)

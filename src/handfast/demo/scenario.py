@@ -31,7 +31,8 @@ class Scenario:
     # The paper has 10,000: a demo has fewer rows, and should find a few hundred matches all the same.
     DOMAIN: ClassVar[int] = 4_000
     DISORDER: ClassVar[str] = "1 second"
-    BATCHES: ClassVar[int] = 10
+    BATCHES: ClassVar[int] = 10  # or fewer
+    SMALLEST_BATCH: ClassVar[int] = 500  # rows of each stream
 
     rows: int
     rate: int
@@ -80,7 +81,7 @@ class Scenario:
     @property
     def rows_per_trigger(self) -> int:
         """The rows of each stream that Spark takes in one batch."""
-        return -(-self.rows // self.BATCHES)
+        return max(-(-self.rows // self.BATCHES), self.SMALLEST_BATCH)
 
     @property
     def seconds(self) -> float:

@@ -30,6 +30,7 @@ _ELEMENT: dict[Kind, ir.Type] = {
     Kind.TIMESTAMP: I64,
     Kind.TIMESTAMP_NTZ: I64,
     Kind.INTERVAL: I64,
+    Kind.NULL: I8,  # a NULL that nothing gives a type: NULL = NULL
 }
 NULL_STATUS, ERROR_STATUS = 1, 2
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.bands import BandScale, Range
-from handfast.kernels.cells import FIRST_STRIDE, SECOND_STRIDE, Cells
+from handfast.kernels.cells import Cells
 from handfast.kernels.columns import Array, Columns
 from handfast.kernels.program import Program
+from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
 from handfast.spec.classify import Band, Equality
 
 _STRIDES = (np.uint64(FIRST_STRIDE), np.uint64(SECOND_STRIDE))

@@ -145,7 +145,9 @@ class _Binder:
             return _interval(node)
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             return self._explicit_cast(node)
-        return _refuse(node, "is not supported in a predicate")
+        return _refuse(
+            node, "is not supported in a predicate; make it a column of its stream, or filter the result by it"
+        )
 
     def _condition(self, node: exp.Expression) -> Expr:
         tree = self.bind(node)
@@ -204,7 +206,6 @@ class _Binder:
         target = item.type
         for choice in choices:
             target = common_type(target, choice.type) or _mismatch(node, target, choice.type)
-        target = _comparable(target)
         tests = [Call(Op.EQ, (_cast(item, target), _cast(choice, target)), BOOLEAN) for choice in choices]
         tree: Expr = tests[0]
         for test in tests[1:]:
@@ -214,7 +215,7 @@ class _Binder:
     def _is(self, node: exp.Is) -> Expr:
         tree = self.bind(node.this)
         if isinstance(node.expression, exp.Null):
-            return Call(Op.IS_NULL, (_cast(tree, _comparable(tree.type)),), BOOLEAN)
+            return Call(Op.IS_NULL, (tree,), BOOLEAN)
         if isinstance(node.expression, exp.Boolean):
             truth = Literal(bool(node.expression.this), BOOLEAN)
             return Call(Op.SAME, (self._condition(node.this), truth), BOOLEAN)
@@ -335,13 +336,8 @@ def _cast(tree: Expr, to: Type) -> Expr:
 
 def _unify(a: Expr, b: Expr, node: exp.Expression) -> tuple[Expr, Expr]:
     """Both sides of a comparison in their common type."""
-    to = _comparable(common_type(a.type, b.type) or _mismatch(node, a.type, b.type))
+    to = common_type(a.type, b.type) or _mismatch(node, a.type, b.type)
     return _cast(a, to), _cast(b, to)
-
-
-def _comparable(type_: Type) -> Type:
-    """The type to compare values of `type_` in: a NULL that nothing else types is a boolean one."""
-    return BOOLEAN if type_ == NULL else type_
 
 
 def _arithmetic(op: Op, a: Expr, b: Expr, node: exp.Expression) -> Expr:

@@ -7,8 +7,9 @@ from typing import Any
 
 from handfast.engines.spark.bounded import run_core
 from handfast.engines.spark.columns import result_schema, schema_of
+from handfast.engines.spark.matches import MATCHES, unpack
 from handfast.engines.spark.operator import JoinProcessor
-from handfast.engines.spark.pack import MATCHES, PACKED, Pack, unpack
+from handfast.engines.spark.pack import PACKED, Pack
 from handfast.engines.spark.session import configure, configured_cores
 from handfast.errors import SpecError
 from handfast.plan import Plan, make_plan

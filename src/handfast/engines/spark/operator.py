@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from handfast.core.block import Block
 from handfast.core.join_core import JoinCore, Manifest
-from handfast.engines.spark.pack import pack_matches
+from handfast.engines.spark.matches import pack_matches
 from handfast.errors import InternalError
 from handfast.flow.time import NEVER, Progress
 from handfast.plan import Plan

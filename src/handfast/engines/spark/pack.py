@@ -1,4 +1,4 @@
-"""Rows to blocks and back: what Spark moves between partitions are blocks of tuples in Arrow's format.
+"""Rows to blocks: what Spark moves between partitions are blocks of tuples in Arrow's format.
 
 Every partition of the input also tells every core how far its stream has come, block or not: a punctuation.
 """
@@ -13,15 +13,14 @@ import pyarrow as pa
 
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.matches import gathered
 from handfast.plan import Plan
 
 PACKED = "core bigint, stream int, highest bigint, block binary"
-MATCHES = "matches binary"
 
 _PACKED_ARROW = pa.schema(
     [("core", pa.int64()), ("stream", pa.int32()), ("highest", pa.int64()), ("block", pa.binary())]
 )
-_ROWS = 1 << 17  # rows packed at a time
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         router = Router(self.plan, self.stream)
-        for batch in _gathered(batches):
+        for batch in gathered(batches):
             routed = router.route(
                 batch.cast(pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema]))
             )
@@ -47,23 +46,6 @@ class Pack:
             yield pa.RecordBatch.from_pydict(rows, schema=_PACKED_ARROW)
 
 
-def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The matches as rows again."""
-    for batch in batches:
-        for packed in batch.column("matches"):
-            with pa.ipc.open_stream(packed.as_buffer()) as reader:
-                yield from reader
-
-
-def pack_matches(matches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-    """Matches in pieces of a size that Spark moves well."""
-    for batch in _gathered(matches):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield sink.getvalue().to_pybytes()
-
-
 def _in_utc(type_: pa.DataType) -> pa.DataType:
     """The type with every zone in it UTC: Spark hands rows over in the session's zone and takes them back in UTC."""
     if pa.types.is_timestamp(type_) and type_.tz is not None:
@@ -75,16 +57,3 @@ def _in_utc(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_):
         return pa.list_(type_.value_field.with_type(_in_utc(type_.value_type)))
     return type_
-
-
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches together in larger ones."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= _ROWS:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
@@ -11,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Self
 
 from handfast.errors import EngineError, MissingExtraError
 
@@ -47,13 +48,35 @@ def check() -> None:
     )
 
 
+class Interrupts:
+    """Ctrl-C, held back while Spark runs: interrupted in the middle of a call, py4j loses its connection to the JVM."""
+
+    def __enter__(self) -> Self:
+        self._asked = False
+        self._before = {which: signal.signal(which, self._note) for which in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for which, handler in self._before.items():
+            signal.signal(which, handler)
+
+    def check(self) -> None:
+        """Stop here, if the user has asked for it meanwhile."""
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def _note(self, which: int, frame: FrameType | None) -> None:
+        self._asked = True
+
+
 @contextmanager
-def session(cores: int, home: Path) -> Iterator[SparkSession]:
+def session(cores: int, home: Path, interrupts: Interrupts) -> Iterator[SparkSession]:
     """A local Spark session of so many cores that keeps all its files in `home`.
 
-    Its log and the output of its Python workers go to a file; if Spark fails, the file is kept and the error names it.
+    Whatever is written to stderr meanwhile, above all Spark's log and its Python workers' output, goes to a file; if
+    Spark fails, the file is kept and the error names it.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -63,18 +86,23 @@ def session(cores: int, home: Path) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master(f"local[{cores}]").appName("handfast demo")
     for name, value in _settings(home).items():
         builder = builder.config(name, value)
-    spark = None
     try:
-        with _stderr_in(log), _interrupted_later():  # the JVM inherits its stderr
-            spark = builder.getOrCreate()
-        with _logging_in(log):
-            yield spark
-    except (PySparkException, Py4JError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        with _stderr_in(log):  # the JVM inherits it, and hands it on to its Python workers
+            # On another thread, because on the main one Spark would take Ctrl-C for itself.
+            with ThreadPoolExecutor(1) as starter:
+                spark = starter.submit(builder.getOrCreate).result()
+            try:
+                yield spark
+            finally:
+                spark.stop()
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        interrupts.check()  # the signal that is to end us may have ended the JVM first
+        if isinstance(error, Py4JNetworkError | ConnectionError):
+            reason = "its JVM has ended"
+        else:
+            says = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+            reason = says.strip().partition("\n")[0].rstrip(".")
         raise EngineError(f"Spark failed: {reason}; its log is kept in {_keep(log)}") from error
-    finally:
-        if spark is not None:
-            spark.stop()
 
 
 def _is_there(package: str) -> bool:
@@ -107,7 +135,7 @@ def _java_version(java: str) -> int:
 
 @contextmanager
 def _stderr_in(path: Path) -> Iterator[None]:
-    """Let this process, and those it starts meanwhile for good, write their errors to a file."""
+    """Let this process, and those that it starts meanwhile, write their errors to a file."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -118,31 +146,6 @@ def _stderr_in(path: Path) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)
-
-
-@contextmanager
-def _logging_in(path: Path) -> Iterator[None]:
-    """Let Python's loggers write to a file: py4j logs a traceback when Ctrl-C meets it at work."""
-    handler = logging.FileHandler(path)
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
-        handler.close()
-
-
-@contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """Hold Ctrl-C back: a JVM that is left alone half-started leaves its files behind."""
-    asked = []
-    before = signal.signal(signal.SIGINT, lambda *_: asked.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if asked:
-        raise KeyboardInterrupt
 
 
 def _keep(log: Path) -> Path:

@@ -1,0 +1,68 @@
+"""The loops of the cell index, compiled by Numba. Imported when the first index is made: Numba takes a while to load."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
+
+NOT_STARTED = -2
+_SLOT = 0xD6E8FEB86659FD93
+
+
+@njit(cache=True, nogil=True)
+def _slot(cell, mask):  # type: ignore[no-untyped-def]
+    cell = (cell ^ (cell >> np.uint64(32))) * np.uint64(_SLOT)
+    return np.int64((cell ^ (cell >> np.uint64(29))) & np.uint64(mask))
+
+
+@njit(cache=True, nogil=True)
+def insert(cells, present, start, heads, links, stored):  # type: ignore[no-untyped-def]
+    mask = heads.shape[0] - 1
+    for k in range(cells.shape[0]):
+        at = start + k
+        stored[at] = cells[k]
+        links[at] = -1
+        if present[k]:
+            slot = _slot(cells[k], mask)
+            links[at] = heads[slot]
+            heads[slot] = at
+
+
+@njit(cache=True, nogil=True)
+def probe(base, low, high, low2, high2, present, oldest, heads, links, stored, probes, found, state):  # type: ignore[no-untyped-def]
+    mask = heads.shape[0] - 1
+    capacity = probes.shape[0]
+    n = 0
+    i, b, c, at = state[0], state[1], state[2], state[3]
+    count = base.shape[0]
+    while i < count:
+        if not present[i]:
+            i += 1
+            at = NOT_STARTED
+            continue
+        if at == NOT_STARTED:
+            b = low[i]
+            c = low2[i]
+        while b <= high[i]:
+            while c <= high2[i]:
+                cell = base[i] + np.uint64(b) * np.uint64(FIRST_STRIDE) + np.uint64(c) * np.uint64(SECOND_STRIDE)
+                if at == NOT_STARTED:
+                    at = heads[_slot(cell, mask)]
+                while at >= oldest:
+                    if stored[at] == cell:
+                        if n == capacity:
+                            state[0], state[1], state[2], state[3] = i, b, c, at
+                            return n
+                        probes[n] = i
+                        found[n] = at
+                        n += 1
+                    at = links[at]
+                at = NOT_STARTED
+                c += 1
+            c = low2[i]
+            b += 1
+        i += 1
+    state[0], state[1], state[2], state[3] = i, 0, 0, NOT_STARTED
+    return n

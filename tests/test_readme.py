@@ -1,0 +1,162 @@
+"""README.md from top to bottom: every snippet is run, and what it prints is what the page says."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast.connectors import spark_source
+from handfast.connectors.generate import Equality, Workload
+from handfast.core.join_core import JoinCore
+from handfast.flow.batch import schema_of
+from handfast.plan import make_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+ANYTHING = "…"  # in what the page says is printed, and in the errors it lists
+
+_SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n(\n```text\n(?P<prints>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A piece of Python, and the text block right behind it: what it prints."""
+
+    line: int
+    code: str
+    prints: str
+
+
+def snippets(page: str) -> list[Snippet]:
+    """The Python snippets of a page, in their order."""
+    return [
+        Snippet(page.count("\n", 0, block.start()) + 2, block["code"], block["prints"] or "")
+        for block in _SNIPPET.finditer(page)
+    ]
+
+
+def says(pattern: str, text: str) -> bool:
+    """Whether `text` is what the page says, but for what it leaves out."""
+    return re.fullmatch(".*?".join(map(re.escape, pattern.split(ANYTHING))), text, re.DOTALL) is not None
+
+
+def lines(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+@pytest.fixture
+def kept(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of the run, which the page's `getOrCreate` will find; afterwards it is as it was before."""
+    before = dict(spark.conf.getAll)
+    yield spark
+    for query in spark.streams.active:
+        query.stop()
+    for name in ("refused", "matches"):
+        spark.catalog.dropTempView(name)
+    for name in spark.conf.getAll.keys() - before.keys():
+        spark.conf.unset(name)
+    for name, value in before.items():
+        if spark.conf.isModifiable(name):
+            spark.conf.set(name, value)
+
+
+def test_every_snippet_runs_and_prints_what_the_page_says(kept: SparkSession) -> None:
+    page = README.read_text(encoding="utf-8")
+    run = snippets(page)
+    assert page.count("```python") == len(run) > 5
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for snippet in run:
+        printed = io.StringIO()
+        # padded, so that an error shows the line of the page
+        code = compile("\n" * (snippet.line - 1) + snippet.code, str(README), "exec")
+        with redirect_stdout(printed):
+            exec(code, namespace)  # noqa: S102  the page is ours
+        shown = lines(printed.getvalue())
+        assert says(lines(snippet.prints), shown), f"README.md line {snippet.line} prints\n{shown}"
+    assert namespace["spark"] is kept
+
+
+def test_what_spark_says_of_the_refused_join_is_on_the_page() -> None:
+    refused = next(snippet for snippet in snippets(README.read_text(encoding="utf-8")) if "refused" in snippet.code)
+    assert "Stream-stream join without equality predicate is not supported." in refused.prints
+    assert "0 rows" in refused.prints
+
+
+# --- the table of errors --------------------------------------------------------------------------------------------
+
+WORKLOAD = Workload(Equality())
+R = pd.DataFrame({"ts": pd.to_datetime(["2026-01-31"], utc=True), "name": ["a"], "price": [1.0]})
+ASKED = {"on": "r.price = s.price", "window": "1 second", "time": "ts"}
+KEYS = {"on": WORKLOAD.on, "window": "1 second", "time": "ts"}
+
+
+def unconfigured(spark: SparkSession) -> Any:
+    return hf.join(spark_source.tables(spark.newSession(), WORKLOAD, rows=1), **KEYS)
+
+
+def live(spark: SparkSession) -> dict[str, DataFrame]:
+    session = spark.newSession()
+    hf.configure(session, cores=2)
+    return spark_source.streams(session, WORKLOAD, rows=1)
+
+
+def marked(spark: SparkSession) -> Any:
+    frames = live(spark)
+    return hf.join({"r": frames["r"].withWatermark("ts", "1 second"), "s": frames["s"]}, **KEYS, lateness="1 second")
+
+
+def mixed(spark: SparkSession) -> Any:
+    frames = live(spark)
+    batch = spark_source.tables(frames["r"].sparkSession, WORKLOAD, rows=1)
+    return hf.join({"r": frames["r"], "s": batch["s"]}, **KEYS, lateness="1 second")
+
+
+def other_checkpoint(spark: SparkSession) -> Any:
+    table = pa.Table.from_pandas(R)
+    join = hf.JoinSpec(("r", "s"), **ASKED).bind({name: schema_of(table.schema) for name in "rs"})
+    return JoinCore.restore(make_plan(join, 2), JoinCore(make_plan(join, 1)).manifest(), lambda _: pytest.fail())
+
+
+ERRORS: list[Callable[[SparkSession], Any]] = [
+    unconfigured,
+    lambda spark: hf.join(live(spark), **KEYS),
+    marked,
+    mixed,
+    lambda spark: hf.join({"r": live(spark)["r"], "s": R}, **KEYS, lateness="1 second"),
+    lambda spark: hf.join({"r": R.assign(ts="2026-01-31"), "s": R}, **ASKED),
+    lambda spark: hf.join({"r": R.assign(ts=R["ts"].dt.tz_localize(None)), "s": R}, **ASKED),
+    lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.prize = s.price"}),
+    lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name = s.price"}),
+    lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name LIKE 'A%'"}),
+    other_checkpoint,
+]
+
+
+def test_the_errors_of_the_table_are_the_errors_that_are_raised(spark: SparkSession) -> None:
+    table = README.read_text(encoding="utf-8").partition("## Errors you may meet")[2].partition("\n## ")[0]
+    listed = [line.split(" | ")[0].removeprefix("| ").strip("`") for line in table.splitlines() if line[:3] == "| `"]
+    assert len(ERRORS) == len(listed)
+    for text, trigger in zip(listed, ERRORS, strict=True):
+        with redirect_stdout(io.StringIO()), pytest.raises(hf.HandfastError) as error:
+            trigger(spark)
+        assert says(text, str(error.value)), f"not {text!r} but {error.value}"
+
+
+def test_every_link_leads_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert [] == [target for target in targets if "://" not in target and not (ROOT / target).exists()]
