@@ -1,4 +1,4 @@
-"""The loops of the cell index, compiled by Numba. Imported when the first index is made: Numba takes a while to load."""
+"""The loops of the cell index, by Numba. Imported when the first index is made: Numba takes a while to load."""
 
 from __future__ import annotations
 
