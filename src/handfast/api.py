@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
@@ -134,6 +135,7 @@ def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
 
 def _spark() -> Any:
     try:
+        import_module("google.protobuf")  # Spark's state client needs it, and would miss it in a worker only
         from handfast.engines.spark import engine
     except ImportError as error:
         raise MissingExtraError(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -33,51 +34,57 @@ from tests.judges.rows import multiset, schemas_of, tables_of
 # Workers take the classes below from the driver: this file may lie outside of their path.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-FILES = 6  # of each stream; one of each is a batch
+FILES = 5  # of each stream; one of each is a batch
 PARTITIONS = 2  # cores, and so tasks of the stateful operator
-_ROWS = 80  # in a file: 1.6 seconds of event time, so windows move and tuples expire
-_LATENESS = timedelta(seconds=1)
-_WORKLOAD = Workload(CellJoin(domain=150), seed=20, rate=50, disorder=_LATENESS)
 SOON = 300.0  # seconds in which anything that will happen has happened, on the busiest machine
+PREDICATES = {"range": "r.x BETWEEN s.a - 10 AND s.a + 10", "meet": "(r.x + s.a) % 23 = 0 AND r.y < s.b"}
 
-PREDICATES = {"range": _WORKLOAD.on, "meet": "(r.x + s.a) % 23 = 0 AND r.y < s.b"}
+_ROWS = 80  # in a file: 1.6 seconds of event time
+_WINDOWS = {"short": {"r": "2 seconds", "s": "3 seconds"}, "long": "9 seconds"}  # many tuples expire; blocks are merged
+_LATENESS = timedelta(seconds=1)
+_WORKLOAD = Workload(CellJoin(domain=1_500), seed=20, rate=50, disorder=_LATENESS)
 
 
-# -- the joins -----------------------------------------------------------------------------------------------------------
+# -- the joins -------------------------------------------------------------------------------------------------------
 
 
-def spec(join: str) -> hf.JoinSpec:
+def spec(join: str, window: str = "short") -> hf.JoinSpec:
     """One of the joins, by the way its tuples are routed."""
-    return hf.JoinSpec(
-        ("r", "s"), PREDICATES[join], window={"r": "2 seconds", "s": "3 seconds"}, time="ts", lateness=_LATENESS
-    )
+    return hf.JoinSpec(("r", "s"), PREDICATES[join], window=_WINDOWS[window], time="ts", lateness=_LATENESS)
+
+
+def rows(stream: str, first: int, last: int) -> pa.Table:
+    """Rows `first` up to `last` of a stream, in the order of their arrival; some without a value."""
+    table = _WORKLOAD.table(stream, first, last)
+    for number, name in enumerate(table.column_names[2:]):
+        missing = pc.equal(pc.bit_wise_and(table["id"], 15), number)
+        table = table.set_column(2 + number, name, pc.if_else(missing, None, table[name]))
+    return table
+
+
+def steps(size: int = _ROWS, files: int = FILES) -> list[dict[str, pa.Table]]:
+    """The rows of the first files, in batches of such a size."""
+    cuts = range(0, files * _ROWS, size)
+    return [{stream: rows(stream, cut, min(cut + size, files * _ROWS)) for stream in ("r", "s")} for cut in cuts]
 
 
 def write_files(folder: Path, first: int = 0, last: int = FILES) -> None:
     """Write the inputs: files `first` up to `last` of both streams."""
-    for stream in ("r", "s"):
-        (folder / stream).mkdir(parents=True, exist_ok=True)
-        for number in range(first, last):
+    for number, step in enumerate(steps()[first:last], first):
+        for stream, table in step.items():
             path = folder / stream / f"{number:04d}.parquet"
-            pq.write_table(_WORKLOAD.table(stream, number * _ROWS, (number + 1) * _ROWS), path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, path)
             os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
 
 
 @cache
-def expected(join: str, files: int = FILES) -> Counter[tuple[Any, ...]]:
+def expected(join: str, window: str = "short", *, files: int = FILES) -> Counter[tuple[Any, ...]]:
     """What the oracle finds in the first files."""
-    tables = {stream: _WORKLOAD.table(stream, 0, files * _ROWS) for stream in ("r", "s")}
-    found = multiset(oracle.result(spec(join).bind(schemas_of(tables)), tables_of(tables)))
+    tables = {stream: rows(stream, 0, files * _ROWS) for stream in ("r", "s")}
+    found = multiset(oracle.result(spec(join, window).bind(schemas_of(tables)), tables_of(tables)))
     assert found
     return found
-
-
-def steps(rows: int = _ROWS) -> list[dict[str, pa.Table]]:
-    """The same rows in batches of so many of each stream."""
-    return [
-        {stream: _WORKLOAD.table(stream, start, min(start + rows, FILES * _ROWS)) for stream in ("r", "s")}
-        for start in range(0, FILES * _ROWS, rows)
-    ]
 
 
 def frames(spark: SparkSession, inputs: Path) -> dict[str, DataFrame]:
@@ -108,12 +115,12 @@ def finish(query: StreamingQuery) -> None:
         query.stop()
 
 
-# -- the accidents -------------------------------------------------------------------------------------------------------
+# -- the accidents ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Accident:
-    """What befalls one task of the stateful operator: as soon as the stage behind has seen matches, or after all of them."""
+    """What befalls one task of the operator: as soon as the stage behind it sees matches, or after all of them."""
 
     batch: int
     partition: int
@@ -210,7 +217,7 @@ def _task() -> tuple[int, int]:
     return int(task.getLocalProperty("streaming.sql.batchId") or -1), task.partitionId()
 
 
-# -- the job -------------------------------------------------------------------------------------------------------------
+# -- the job ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -49,6 +50,8 @@ ROOT = Path(__file__).parents[3]
 JOINS = tuple(crash_job.PREDICATES)
 EACH_JOIN = pytest.mark.parametrize("join", JOINS)
 BOTH = tuple(range(PARTITIONS))
+FEW = 3  # files, where so many are enough
+SMALL = 8  # rows of a batch, where many batches are wanted
 
 Result = Counter[tuple[Any, ...]]
 
@@ -63,7 +66,7 @@ def test_each_join_is_routed_as_its_name_says(join: str) -> None:
     assert Routing(join) is plan(join).routing
 
 
-# -- a driver killed in mid-batch ----------------------------------------------------------------------------------------
+# -- a driver killed in mid-batch ------------------------------------------------------------------------------------
 
 
 class Process:
@@ -97,10 +100,8 @@ class Process:
         """Kill −9 the driver, its JVM and all Python workers at once."""
         while members := self._members():
             for pid in members:
-                try:
+                with suppress(ProcessLookupError):  # it is gone, as wanted
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:  # it is gone, as wanted
-                    continue
             self._driver.poll()
 
     def _members(self) -> list[int]:
@@ -121,7 +122,7 @@ KILLS = (
     (
         Accident(3, 0, early=True),
         Accident(3, 1),
-    ),  # a later one: one task in the middle of its matches, one at their end
+    ),  # a later one: a task amid its matches, one at their end
 )
 
 
@@ -163,16 +164,14 @@ def test_a_driver_killed_in_mid_batch_loses_no_match_and_repeats_none(
     assert expected(join) == committed(spark, killed / join / "output")
 
 
-# -- tasks that fail -----------------------------------------------------------------------------------------------------
+# -- tasks that fail -------------------------------------------------------------------------------------------------
 
 FAILURES = (
     *(Accident(0, partition) for partition in BOTH),
-    Accident(1, 0, early=True),
-    Accident(1, 0),  # so this one fails twice
+    *(Accident(1, 0, early) for early in (True, False)),  # the same task twice
     Accident(2, 1),
     Accident(3, 1, early=True),
-    *(Accident(4, partition) for partition in BOTH),
-    *(Accident(FILES - 1, partition, early=True) for partition in BOTH),
+    *(Accident(FILES - 1, partition) for partition in BOTH),
 )
 
 
@@ -199,25 +198,25 @@ def test_tasks_that_fail_and_run_again_lose_no_match_and_repeat_none(
     assert expected(join) == committed(spark, failing / join / "output")
 
 
-# -- caches lost ---------------------------------------------------------------------------------------------------------
+# -- caches lost -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
 def test_workers_that_live_for_one_task_only_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    crash_job.write_files(tmp_path / "inputs", last=3)
+    crash_job.write_files(tmp_path / "inputs", last=FEW)
     settings = (("spark.python.worker.reuse", "false"),)
     Process(Job(str(tmp_path), ("range",), f"local[{PARTITIONS}]", settings=settings)).finish()
     found = runs(tmp_path / "range")
-    assert len(found) == 3 * PARTITIONS == len({run.worker for run in found})
+    assert len(found) == FEW * PARTITIONS == len({run.worker for run in found})
     assert not any(run.cached for run in found)
-    assert expected("range", 3) == committed(spark, tmp_path / "range" / "output")
+    assert expected("range", files=FEW) == committed(spark, tmp_path / "range" / "output")
 
 
 @pytest.fixture
 def start(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., DataFrame]:
     """A join over the files, its operator watched."""
     hf.configure(spark, cores=PARTITIONS)
-    crash_job.write_files(tmp_path / "inputs")
+    crash_job.write_files(tmp_path / "inputs", last=FEW)
 
     def start(join: str, *, forgetful: bool = False) -> DataFrame:
         monkeypatch.setattr(engine, "JoinProcessor", crash_job.watch(tmp_path / "runs", forgetful=forgetful))
@@ -240,13 +239,14 @@ def test_killing_the_workers_between_batches_changes_nothing(
     def write(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(str(tmp_path / "output" / str(number)))
         for worker in {run.worker for run in runs(tmp_path / "runs") if run.batch == number}:
-            os.kill(worker, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # gone of its own accord: as good
+                os.kill(worker, signal.SIGKILL)
 
     by_batch(start(join), tmp_path, write)
     found = runs(tmp_path / "runs")
-    assert len(found) == FILES * PARTITIONS
+    assert len(found) == FEW * PARTITIONS
     assert not any(run.cached for run in found)
-    assert expected(join) == committed(spark, tmp_path / "output" / "*")
+    assert expected(join, files=FEW) == committed(spark, tmp_path / "output" / "*")
 
 
 @pytest.mark.spark
@@ -257,12 +257,12 @@ def test_caches_are_never_needed(
 ) -> None:
     finish(to_files(start(join, forgetful=forgetful), tmp_path))
     found = runs(tmp_path / "runs")
-    assert len(found) == FILES * PARTITIONS
+    assert len(found) == FEW * PARTITIONS
     assert not (forgetful and any(run.cached for run in found))
-    assert expected(join) == committed(spark, tmp_path / "output")
+    assert expected(join, files=FEW) == committed(spark, tmp_path / "output")
 
 
-# -- the operator run more than once in a batch --------------------------------------------------------------------------
+# -- the operator run more than once in a batch ----------------------------------------------------------------------
 
 
 @pytest.mark.spark
@@ -277,12 +277,12 @@ def test_two_writes_of_a_batch_both_have_every_match_once(
 
     by_batch(start(join), tmp_path, write)
     attempts = Counter((run.batch, run.partition) for run in runs(tmp_path / "runs"))
-    assert all(attempts[batch, partition] >= 2 for batch in range(FILES) for partition in BOTH)
-    assert expected(join) == committed(spark, tmp_path / "one" / "*")
-    assert expected(join) == committed(spark, tmp_path / "other" / "*")
+    assert all(attempts[batch, partition] >= 2 for batch in range(FEW) for partition in BOTH)
+    assert expected(join, files=FEW) == committed(spark, tmp_path / "one" / "*")
+    assert expected(join, files=FEW) == committed(spark, tmp_path / "other" / "*")
 
 
-# -- a checkpoint of another join ----------------------------------------------------------------------------------------
+# -- a checkpoint of another join ------------------------------------------------------------------------------------
 
 CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
     "a wider window": (PARTITIONS, {"window": "4 seconds"}),
@@ -290,12 +290,23 @@ CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
     "another lateness": (PARTITIONS, {"lateness": "5 seconds"}),
     "more cores": (PARTITIONS + 1, {}),
 }
+ASKED = {"on": crash_job.PREDICATES["range"], "window": {"r": "2 seconds", "s": "3 seconds"}, "lateness": "1 second"}
 WRONG_CHECKPOINT = "The checkpoint was written by another join or for another number of cores"
+
+
+def changed(changes: dict[str, Any]) -> hf.JoinSpec:
+    """The join of `spec("range")`, but for some changes."""
+    asked = ASKED | changes
+    return hf.JoinSpec(("r", "s"), asked.pop("on"), time="ts", **asked)
+
+
+def test_without_a_change_it_is_the_same_join() -> None:
+    assert spec("range") == changed({})
 
 
 @pytest.fixture(scope="module")
 def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A join that has seen half of its files."""
+    """A join that has seen two of three files."""
     folder = tmp_path_factory.mktemp("stopped")
     crash_job.write_files(folder / "inputs", last=2)
     hf.configure(spark, cores=PARTITIONS)
@@ -323,10 +334,10 @@ def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: P
 def test_the_join_it_was_started_with_goes_on_after_others_were_refused(spark: SparkSession, stopped: Path) -> None:
     hf.configure(spark, cores=PARTITIONS)
     finish(to_files(hf.join(frames(spark, stopped / "inputs"), spec("range")), stopped))
-    assert expected("range", 3) == committed(spark, stopped / "output")
+    assert expected("range", files=3) == committed(spark, stopped / "output")
 
 
-# -- the operator on a state store of our own, where every accident can be had at will ----------------------------------
+# -- the operator on a state store of our own, where every accident can be had at will -------------------------------
 
 
 class State:
@@ -365,8 +376,8 @@ class State:
         del self.blocks[key[0]]
 
 
-def plan(join: str, cores: int = PARTITIONS) -> Plan:
-    return make_plan(spec(join).bind(schemas_of(crash_job.steps()[0])), cores)
+def plan(join: str, window: str = "short") -> Plan:
+    return make_plan(spec(join, window).bind(schemas_of(crash_job.steps()[0])), PARTITIONS)
 
 
 def arrivals(join: Plan, tables: dict[str, pa.Table], core: int) -> pd.DataFrame:
@@ -408,17 +419,19 @@ class Workers:
         self._monkeypatch.setattr(operator, "_blocks", blocks)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("window", ["short", "long"])
 @EACH_JOIN
 def test_the_operator_is_right_whatever_became_of_earlier_attempts(
-    monkeypatch: pytest.MonkeyPatch, join: str, seed: int
+    monkeypatch: pytest.MonkeyPatch, join: str, window: str, seed: int
 ) -> None:
     """Attempts on any worker, cut short, thrown away after all their work, repeated, with or without caches."""
-    chance, asked = random.Random(seed), plan(join)
+    chance, asked = random.Random(seed), plan(join, window)
     workers = Workers(3, monkeypatch)
-    states, found = [State() for _ in BOTH], Counter()
-    for tables in crash_job.steps(rows=7):
-        for core in BOTH:
+    found: Result = Counter()
+    for core in BOTH:
+        state = State()
+        for tables in crash_job.steps(SMALL):
             rows = arrivals(asked, tables, core)
             outcomes = []
             for _ in range(chance.choice([1, 1, 2, 3])):
@@ -426,18 +439,23 @@ def test_the_operator_is_right_whatever_became_of_earlier_attempts(
                 if chance.random() < 0.2:
                     operator.forget()
                 if chance.random() < 0.3:
-                    run(asked, states[core].copy(), rows, pieces=0)
+                    run(asked, state.copy(), rows, pieces=0)
                 shuffled = rows.sample(frac=1, random_state=chance.randrange(1000))  # as the network brings them
-                outcomes.append((after := states[core].copy(), run(asked, after, shuffled)))
+                outcomes.append((after := state.copy(), run(asked, after, shuffled)))
             for after, result in outcomes[1:]:
                 assert outcomes[0][0].contents() == after.contents(), "another attempt leaves another state"
                 assert outcomes[0][1] == result
-            states[core], result = chance.choice(outcomes)
+            state, result = chance.choice(outcomes)
             found += result
-            assert states[core].manifest is not None
-            held = {id_ for ids in Manifest.decode(states[core].manifest).blocks for id_ in ids}
-            assert held == states[core].blocks.keys(), "the state holds the blocks of its manifest and no others"
-    assert expected(join) == found
+            assert named(state) == state.blocks.keys(), "the state holds the blocks of its manifest and no others"
+        assert (window == "long") == any(len(Block.decode(block)) > SMALL for block in state.blocks.values()), "merged"
+    assert expected(join, window) == found
+
+
+def named(state: State) -> set[str]:
+    """The blocks that the manifest names."""
+    assert state.manifest is not None
+    return {id_ for ids in Manifest.decode(state.manifest).blocks for id_ in ids}
 
 
 def test_a_core_restored_from_its_blocks_goes_on_as_the_one_that_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,8 +504,7 @@ def test_the_operator_refuses_a_state_of_another_join(
     asked, state, tables = plan("range"), State(), crash_job.steps()[0]
     run(asked, state, arrivals(asked, tables, 0))
     cores, changes = CHANGES[change]
-    named = {"on": spec("range").on, "window": {"r": "2 seconds", "s": "3 seconds"}, "lateness": "1 second"} | changes
-    other = make_plan(hf.JoinSpec(("r", "s"), named.pop("on"), time="ts", **named).bind(schemas_of(tables)), cores)
+    other = make_plan(changed(changes).bind(schemas_of(tables)), cores)
     if not cached:
         operator.forget()
     with pytest.raises(EngineError, match=WRONG_CHECKPOINT):

@@ -58,7 +58,7 @@ class JoinProcessor(StatefulProcessor):
 
     def _recall(self) -> tuple[Manifest | None, JoinCore]:
         """The core in the state that Spark holds, out of the cache while it runs."""
-        state = self._manifest.get() if self._manifest.exists() else None
+        state = self._manifest.get()
         if state is None:
             return None, JoinCore(self._plan)
         manifest = Manifest.decode(bytes(state[0]))
