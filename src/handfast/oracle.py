@@ -19,7 +19,7 @@ from handfast.errors import InternalError
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts
 from handfast.spec.join import BoundJoin
 from handfast.spec.types import Kind, Type
-from handfast.spec.window import TimeWindow
+from handfast.spec.window import CountWindow, Window
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]  # every stream's rows
@@ -51,13 +51,14 @@ class Stamp:
 def stamp(join: BoundJoin, tables: Tables) -> list[list[Stamp | None]]:
     """Every row's stamp, by stream and by the row's index; None for a row that is rejected.
 
-    By event order: time, then the stream's position, then all columns in schema order as Spark sorts them.
+    By event order: time, then the stream's position, then its `sequence` column if it has one, then all columns in
+    schema order as Spark sorts them.
     """
     rows = [tables[name] for name in join.spec.names]
     order = sorted(
         (
-            (row[time], stream, [_sort_key(row[name]) for name in schema.names], index)
-            for stream, (table, time, schema) in enumerate(zip(rows, join.times, join.schemas, strict=True))
+            (row[time], stream, [_sort_key(row[name]) for name in ties], index)
+            for stream, (table, time, ties) in enumerate(zip(rows, join.times, _ties(join), strict=True))
             for index, row in enumerate(table)
             if not is_rejected(row[time])
         ),
@@ -68,6 +69,14 @@ def stamp(join: BoundJoin, tables: Tables) -> list[list[Stamp | None]]:
         stamps[stream][index] = Stamp(rank, time, seen[stream], tuple(seen))
         seen[stream] += 1
     return stamps
+
+
+def _ties(join: BoundJoin) -> list[tuple[str, ...]]:
+    """By stream, the columns that decide which of two tuples of the same time came first."""
+    return [
+        schema.names if stream.sequence is None else (stream.sequence, *schema.names)
+        for stream, schema in zip(join.spec.streams, join.schemas, strict=True)
+    ]
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
@@ -88,8 +97,10 @@ def is_rejected(time: int | None) -> bool:
     return time is None or not FIRST_TIME <= time <= LAST_TIME
 
 
-def holds(window: TimeWindow, old: Stamp, at: Stamp) -> bool:
-    """Whether `old` is in its stream's window at the arrival of `at`."""
+def holds(window: Window, old: Stamp, at: Stamp, *, stream: int) -> bool:
+    """Whether `old`, of the stream of number `stream`, is in its stream's window at the arrival of `at`."""
+    if isinstance(window, CountWindow):
+        return at.seen[stream] - window.rows <= old.seq < at.seen[stream]
     return old.rank < at.rank and at.time - old.time < window.length
 
 
@@ -103,28 +114,40 @@ class Admission:
     admitted: dict[str, list[Row]]
     late: dict[str, list[Row]]
     rejected: dict[str, list[Row]]
+    watermark: float
 
 
 def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
     """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected."""
     names = join.spec.names
-    outcome = Admission({n: [] for n in names}, {n: [] for n in names}, {n: [] for n in names})
+    admitted, late, rejected = ({n: [] for n in names} for _ in range(3))  # type: dict[str, list[Row]]
     newest: dict[str, float] = dict.fromkeys(names, -math.inf)
-    for batch in batches:
+
+    def reached() -> float:
         # without a lateness the input is bounded: nothing in it is ever late
-        marks = [-math.inf if s.lateness is None else newest[s.name] - s.lateness for s in join.spec.streams]
-        watermark = min(marks)
+        return min(-math.inf if s.lateness is None else newest[s.name] - s.lateness for s in join.spec.streams)
+
+    for batch in batches:
+        watermark = reached()
         for name, column in zip(names, join.times, strict=True):
             for row in batch.get(name, ()):
                 time = row[column]
                 if is_rejected(time):
-                    outcome.rejected[name].append(row)
+                    rejected[name].append(row)
                 elif time < watermark:
-                    outcome.late[name].append(row)
+                    late[name].append(row)
                 else:
-                    outcome.admitted[name].append(row)
+                    admitted[name].append(row)
                     newest[name] = max(newest[name], time)
-    return outcome
+    return Admission(admitted, late, rejected, reached())
+
+
+def final(join: BoundJoin, admission: Admission) -> dict[str, list[Row]]:
+    """The admitted rows that take part in what is decided so far: where windows count, those below the watermark."""
+    if not join.counted:
+        return admission.admitted
+    times = dict(zip(join.spec.names, join.times, strict=True))
+    return {n: [r for r in rows if r[times[n]] < admission.watermark] for n, rows in admission.admitted.items()}
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
@@ -144,7 +167,7 @@ def matches(join: BoundJoin, tables: Tables) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for at, origin, index in _by_rank(stamps):
         for stream, window in enumerate(windows):
-            live[stream] = _still_held(window, live[stream], stamps[stream], at)
+            live[stream] = _still_held(window, live[stream], stamps[stream], at, stream)
         members = [[index] if stream == origin else held for stream, held in enumerate(live)]
         candidates = [[table[i] for i in held] for table, held in zip(rows, members, strict=True)]
         for candidate, indices in zip(product(*candidates), product(*members), strict=True):
@@ -163,13 +186,15 @@ def _by_rank(stamps: Sequence[Sequence[Stamp | None]]) -> list[tuple[Stamp, int,
     return sorted(stamped, key=lambda arrival: arrival[0].rank)
 
 
-def _still_held(window: TimeWindow, held: list[int], stamps: Sequence[Stamp | None], at: Stamp) -> list[int]:
+def _still_held(
+    window: Window, held: list[int], stamps: Sequence[Stamp | None], at: Stamp, stream: int
+) -> list[int]:
     """A window's tuples, oldest first, without those at the front that it no longer holds at the arrival of `at`."""
     gone = 0
     for index in held:
         old = stamps[index]
         assert old is not None, "a rejected row never gets into a window"
-        if holds(window, old, at):
+        if holds(window, old, at, stream=stream):
             break
         gone += 1
     return held[gone:] if gone else held

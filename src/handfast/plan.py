@@ -7,7 +7,6 @@ from enum import Enum
 
 from handfast.spec.classify import Band, Equality
 from handfast.spec.join import BoundJoin
-from handfast.spec.window import format_duration
 
 MAX_INDEXED_BANDS = 2
 _LARGEST_BOUND = 1 << 60
@@ -85,7 +84,7 @@ class Plan:
         )
 
     def _window_choice(self) -> Choice:
-        windows = ", ".join(f"{s.name}: {format_duration(s.window.length)}" for s in self.join.spec.streams)
+        windows = ", ".join(f"{s.name}: {s.window}" for s in self.join.spec.streams)
         return Choice("windows", windows, f"as an interval: {self.join.interval()}")
 
     def _name(self, stream: int) -> str:

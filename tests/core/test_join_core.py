@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handfast.core.block import HOME, Block
+from handfast.flow.block import HOME, Block
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.core.route import Router
 from handfast.errors import EngineError

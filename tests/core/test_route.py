@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handfast.core.block import EVERYWHERE, HOME
+from handfast.flow.block import EVERYWHERE, HOME
 from handfast.core.route import Router
 from handfast.flow.batch import as_batch, schema_of
 from handfast.plan import Plan, Routing, make_plan

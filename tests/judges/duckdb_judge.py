@@ -110,28 +110,40 @@ def query(spec: Any, schemas: Mapping[str, pa.Schema]) -> str:
     """
     translator = _Translator([(stream.name, schemas[stream.name]) for stream in spec.streams])
     on = translator.term(sqlglot.parse_one(spec.on, dialect="databricks"))
-    stamped = [_stamped(i, stream.time, schemas[stream.name]) for i, stream in enumerate(spec.streams)]
-    first, second = (stream.window.length for stream in spec.streams)
+    stamped = [_stamped(i, stream, schemas[stream.name]) for i, stream in enumerate(spec.streams)]
+    first, second = spec.streams
     return f"""
 WITH stamped0 AS ({stamped[0]}),
      stamped1 AS ({stamped[1]}),
      ranks AS (SELECT stream, row, row_number() OVER (ORDER BY time, stream, seq) AS rank
                FROM (SELECT 0 AS stream, row, time, seq FROM stamped0
                      UNION ALL SELECT 1 AS stream, row, time, seq FROM stamped1)),
-     t0 AS (SELECT s.*, rank FROM stamped0 s JOIN ranks r ON r.stream = 0 AND r.row = s.row),
-     t1 AS (SELECT s.*, rank FROM stamped1 s JOIN ranks r ON r.stream = 1 AND r.row = s.row)
+     seen AS (SELECT *, count(*) FILTER (stream = 0) OVER before AS seen0,
+                        count(*) FILTER (stream = 1) OVER before AS seen1
+              FROM ranks WINDOW before AS (ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
+     t0 AS (SELECT s.*, rank, seen0, seen1 FROM stamped0 s JOIN seen r ON r.stream = 0 AND r.row = s.row),
+     t1 AS (SELECT s.*, rank, seen0, seen1 FROM stamped1 s JOIN seen r ON r.stream = 1 AND r.row = s.row)
 SELECT t0.row, t1.row, CASE WHEN t0.rank < t1.rank THEN t1.time ELSE t0.time END AS match_time
 FROM t0, t1
-WHERE ((t0.rank < t1.rank AND t1.time - t0.time < {first}) OR (t1.rank < t0.rank AND t0.time - t1.time < {second}))
+WHERE ((t0.rank < t1.rank AND {_held(first.window, 0)}) OR (t1.rank < t0.rank AND {_held(second.window, 1)}))
   AND ({on.fails}) IS NOT TRUE
   AND ({on.sql})"""
 
 
-def _stamped(position: int, time: str, schema: pa.Schema) -> str:
+def _held(window: Any, stream: int) -> str:
+    """Whether the tuple of this stream, the older one, is in its window at the arrival of the other."""
+    old, at = f"t{stream}", f"t{1 - stream}"
+    if hasattr(window, "rows"):
+        return f"{at}.seen{stream} - {window.rows} < {old}.seq"  # seq counts from 1 here
+    return f"{at}.time - {old}.time < {window.length}"
+
+
+def _stamped(position: int, stream: Any, schema: pa.Schema) -> str:
     """A stream's rows with time and place in their stream; those without a time in the calendar are left out."""
-    index = _index(schema, time)
+    index = _index(schema, stream.time)
     micros = _micros(f"c{index}", schema.field(index).type)
-    order = ", ".join(f"c{i} ASC NULLS FIRST" for i in range(len(schema)))
+    ties = [*([_index(schema, stream.sequence)] if stream.sequence else []), *range(len(schema))]
+    order = ", ".join(f"c{i} ASC NULLS FIRST" for i in ties)
     return f"""SELECT *, row_number() OVER (ORDER BY time, {order}) AS seq
       FROM (SELECT *, {micros} AS time FROM raw{position})
       WHERE time BETWEEN {FIRST_TIME} AND {LAST_TIME}"""

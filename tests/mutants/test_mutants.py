@@ -12,7 +12,7 @@ import pytest
 from llvmlite import ir
 
 from handfast.core import join_core, recipe, route, segment
-from handfast.core.block import EVERYWHERE, HOME
+from handfast.flow.block import EVERYWHERE, HOME
 from handfast.flow import time as flow_time
 from handfast.kernels import codegen, columns, compile, keys, strings
 from handfast.plan import Routing

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from handfast.core.block import Block
+from handfast.flow.block import Block
 from handfast.core.join_core import JoinCore
-from handfast.flow.time import END, Progress
+from handfast.flow.time import END, Horizon
 from handfast.plan import Plan
 
 _SLICE = 1 << 16  # tuples of all streams that a core is fed at a time
@@ -31,7 +31,10 @@ def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[pa.Re
             stop = len(block) if cut == END else int(np.searchsorted(block.times, cut))
             arrivals.append(block.slice(starts[stream], stop) if stop > starts[stream] else None)
             starts[stream] = stop
-        yield from core.step(arrivals, Progress((cut,) * len(blocks)))
+        # in rank order no later tuple has seen less than one of these
+        seen = [block.seen for block in arrivals if block is not None and block.seen]
+        counts = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(blocks)))
+        yield from core.step(arrivals, Horizon(cut, counts))
 
 
 def _sorted(blocks: Sequence[Block]) -> Block | None:

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.block import EVERYWHERE, HOME, Block
+from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.core.recipe import recipe
 from handfast.core.segment import Segment
+from handfast.core.span import window_span
 from handfast.errors import EngineError
-from handfast.flow.time import Progress
+from handfast.flow.time import Horizon, Progress
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Pairs, Positions
@@ -29,7 +30,7 @@ _SPARE_STRINGS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A core's state but for the blocks themselves: what it has seen, and which blocks it holds."""
+    """A core's state but for the blocks themselves: how far the streams had come, and which blocks it holds."""
 
     fingerprint: str
     progress: Progress
@@ -59,14 +60,11 @@ class _Run:
 
 
 class JoinCore:
-    """One core's share of the join: it scans, inserts and expires, and decides matches by times alone."""
+    """One core's share of the join: it scans, inserts and expires, and decides matches by stamps alone."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._recipe = recipe(plan)
-        self._lateness = [stream.lateness or 0 for stream in plan.join.spec.streams]
-        self._lengths = [stream.window.length for stream in plan.join.spec.streams]
-        self.progress = Progress.start(len(plan.join.schemas))
         self._forget()
 
     # -- state -----------------------------------------------------------------------------------
@@ -75,10 +73,10 @@ class JoinCore:
     def segments(self) -> list[Segment]:
         return self._segments
 
-    def manifest(self) -> Manifest:
-        """The state after the last step."""
+    def manifest(self, progress: Progress) -> Manifest:
+        """The state after the last step, which had brought the streams as far as `progress` says."""
         blocks = tuple(tuple(block.id for block in segment.blocks) for segment in self._segments)
-        return Manifest(self.plan.fingerprint, self.progress, blocks)
+        return Manifest(self.plan.fingerprint, progress, blocks)
 
     @staticmethod
     def restore(plan: Plan, manifest: Manifest, load: Callable[[str], Block]) -> JoinCore:
@@ -89,7 +87,6 @@ class JoinCore:
                 "go back to the join it was started with, or start with a new checkpointLocation"
             )
         core = JoinCore(plan)
-        core.progress = manifest.progress
         core._store_anew([[load(id_) for id_ in ids] for ids in manifest.blocks])
         return core
 
@@ -108,27 +105,21 @@ class JoinCore:
 
     # -- a step ----------------------------------------------------------------------------------
 
-    def step(self, arrivals: Sequence[Block | None], progress: Progress) -> Iterator[pa.RecordBatch]:
+    def step(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         """Join new blocks, at most one of each stream, with the windows and with each other, then store them.
 
-        `progress` is how far each stream has come with these blocks, on all cores together. The state changes as the
-        matches are taken out: take them all before asking for it.
+        `horizon` is what no tuple of a later step can fall below. The state changes as the matches are taken out: take
+        them all before asking for it.
         """
-        watermark = self.progress.watermark(self._lateness)
-        for stream, block in enumerate(arrivals):
-            if block is None:
-                continue
-            block = block.take(block.times >= watermark)  # what is older is late
-            if not len(block):
-                continue
-            run = self._read(stream, block)
-            yield from self._meet(stream, block, run)
-            self._insert(stream, block, run)
-        self.progress = self.progress.advanced(progress)
-        self._expire()
+        for stream, block in enumerate(admitted):
+            if block is not None:
+                run = self._read(stream, block)
+                yield from self._meet(stream, block, run)
+                self._insert(stream, block, run)
+        self._expire(horizon)
 
     def _read(self, stream: int, block: Block) -> _Run:
-        columns = self._reader.read(stream, block.batch, block.times)
+        columns = self._reader.read(stream, block)
         keys = self._recipe.keys.make(stream, columns) if self._recipe.keys is not None else None
         return _Run(columns, block.flags, keys)
 
@@ -141,12 +132,12 @@ class JoinCore:
             run = self._read(stream, block)
         self._segments[stream].insert(block, run.columns, run.keys)
 
-    def _expire(self) -> None:
-        """Free what no admitted tuple can meet any more, and keep the number of blocks small."""
-        watermark = self.progress.watermark(self._lateness)
-        for segment, length in zip(self._segments, self._lengths, strict=True):
-            segment.expire(watermark - length + 1)
-            segment.merge(length // 4)
+    def _expire(self, horizon: Horizon) -> None:
+        """Free what no tuple still to come can meet, and keep the number of blocks small."""
+        for stream, segment in enumerate(self._segments):
+            span = window_span(self.plan.join.spec.streams[stream].window, stream)
+            segment.expire(lambda block, span=span: span.is_over(block, horizon))  # type: ignore[misc]
+            segment.merge(span.fits)
         live = sum(segment.live for segment in self._segments)
         inputs = sum(map(len, self._recipe.program.inputs))
         many_strings = len(self._strings) > 2 * live * inputs + _SPARE_STRINGS

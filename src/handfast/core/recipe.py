@@ -7,10 +7,12 @@ from functools import lru_cache
 from handfast.kernels.bands import band_terms
 from handfast.kernels.columns import ColumnReader, compares_order_of_strings
 from handfast.kernels.keys import KeyMaker
-from handfast.kernels.pairs import PairKernels, WindowRule
+from handfast.kernels.pairs import PairKernels
 from handfast.kernels.program import make_program
 from handfast.kernels.strings import StringTable
+from handfast.kernels.window import WindowRule
 from handfast.plan import Plan
+from handfast.spec.window import CountWindow, Window
 
 
 class Recipe:
@@ -33,9 +35,14 @@ class Recipe:
 
 
 def window_rule(plan: Plan) -> WindowRule:
-    """Both time windows as one rule: a window holds `old` at `at` iff `at.time - old.time < length`."""
-    r, s = plan.join.spec.streams
-    return WindowRule(least=-s.window.length, most=r.window.length)
+    """The windows of both streams as the kernels take them."""
+    r, s = (stream.window for stream in plan.join.spec.streams)
+    counted = isinstance(r, CountWindow), isinstance(s, CountWindow)
+    return WindowRule((_length(r), _length(s)), counted)
+
+
+def _length(window: Window) -> int:
+    return window.rows if isinstance(window, CountWindow) else window.length
 
 
 @lru_cache(maxsize=32)

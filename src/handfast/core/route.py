@@ -1,4 +1,4 @@
-"""The door and the way to the cores: which rows are taken, and which cores each of them is sent to.
+"""The way to the cores: which of them each tuple is sent to.
 
 Where a row goes depends on its content alone, so a task that Spark runs again sends it the same way.
 """
@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.block import EVERYWHERE, HOME, Block
+from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.core.recipe import recipe
-from handfast.flow.batch import admit_times
-from handfast.flow.time import NEVER
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import canonical, mix
 from handfast.kernels.strings import StringTable
@@ -28,14 +24,6 @@ _STRIPE_BITS = 4  # a stripe is 16 buckets wide: few tuples lie near its borders
 Cores = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """A batch on its way: a block for each core that gets one, and how far the stream has come with it."""
-
-    blocks: dict[int, Block]
-    highest: int
-
-
 class Router:
     """Sends the rows of one stream to their cores."""
 
@@ -44,28 +32,17 @@ class Router:
         self._recipe = recipe(plan)
         self._stream = stream
 
-    def route(self, batch: pa.RecordBatch) -> Routed:
-        """Take a batch in: rows without a usable time are refused, the others sent."""
-        times, refused = admit_times(batch.column(self._plan.join.times[self._stream]))
-        if refused.any():
-            rows = np.flatnonzero(~refused)
-            batch, times = batch.take(pa.array(rows)), times[rows]
-        if not len(times):
-            return Routed({}, NEVER)
+    def route(self, block: Block) -> dict[int, Block]:
+        """A block for each core that gets one."""
         if self._plan.cores == 1:
-            return Routed({0: Block(batch, times, np.full(len(times), HOME, np.uint8))}, int(times.max()))
-        blocks = {}
-        for core, rows, flags in self._destinations(batch, times):
-            if len(rows):
-                blocks[core] = Block(batch.take(pa.array(rows)), times[rows], flags)
-        return Routed(blocks, int(times.max()))
+            return {0: block.with_flags(np.full(len(block), HOME, np.uint8))}
+        sent = self._destinations(block)
+        return {core: block.take(rows).with_flags(flags) for core, rows, flags in sent if len(rows)}
 
-    def _destinations(
-        self, batch: pa.RecordBatch, times: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+    def _destinations(self, block: Block) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
         """For each core the rows it gets, and each row's flags there."""
         strings = StringTable()
-        columns = self._recipe.reader(strings).read(self._stream, batch, times)
+        columns = self._recipe.reader(strings).read(self._stream, block)
         columns = self._with_content(columns, strings)
         if self._plan.routing is Routing.HASH:
             yield from self._by_hash(columns)

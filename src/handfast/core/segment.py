@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.block import Block
+from handfast.flow.block import Block
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import Keys
@@ -28,6 +28,7 @@ class Segment:
         self._columns: list[_Growing] = []
         self._statuses: list[_Growing | None] = []
         self._times = _Growing(np.dtype(np.int64))
+        self._seen: list[_Growing] = []
         self._flags = _Growing(np.dtype(np.uint8))
         self._wild = np.empty(0, np.int64)
         self._live = 0
@@ -67,9 +68,10 @@ class Segment:
         if not len(block):
             return
         start = len(self._times)
-        if not self._columns:
+        if not start:
             self._columns = [_Growing(value.dtype) for value in columns.values]
             self._statuses = [None for _ in columns.values]
+            self._seen = [_Growing(np.dtype(np.int64)) for _ in block.seen]
         for k, (value, status) in enumerate(zip(columns.values, columns.statuses, strict=True)):
             self._columns[k].append(value)
             known = self._statuses[k]
@@ -79,6 +81,8 @@ class Segment:
             if known is not None:
                 known.append(status if status is not None else np.zeros(len(block), np.uint8))
         self._times.append(block.times)
+        for known, seen in zip(self._seen, block.seen, strict=True):
+            known.append(seen)
         self._flags.append(block.flags)
         if self.index is not None and keys is not None:
             self.index.insert(keys.cells, keys.present)
@@ -90,25 +94,27 @@ class Segment:
     def columns(self) -> Columns:
         """The columns of every position so far."""
         statuses = [status.values if status is not None else None for status in self._statuses]
-        return Columns([column.values for column in self._columns], statuses, self.times)  # type: ignore[arg-type]
+        seen = tuple(known.values for known in self._seen)
+        return Columns([column.values for column in self._columns], statuses, self.times, seen)  # type: ignore[arg-type]
 
     def stored(self) -> tuple[Columns, int]:
         """The columns from the oldest block on, and that block's first position."""
         first, every = self.first, self.columns()
         statuses = [status[first:] if status is not None else None for status in every.statuses]
-        return Columns([value[first:] for value in every.values], statuses, every.times[first:]), first
+        seen = tuple(known[first:] for known in every.seen)
+        return Columns([value[first:] for value in every.values], statuses, every.times[first:], seen), first
 
-    def expire(self, before: int) -> None:
-        """Free the blocks all of whose tuples are older than `before`."""
-        kept = [k for k, block in enumerate(self.blocks) if block.most_time >= before]
+    def expire(self, is_over: Callable[[Block], bool]) -> None:
+        """Free the blocks all of whose tuples have left the window."""
+        kept = [k for k, block in enumerate(self.blocks) if not is_over(block)]
         self.blocks = [self.blocks[k] for k in kept]
         self._starts = [self._starts[k] for k in kept]
         self._live = sum(map(len, self.blocks))
         if self.index is not None:
             self.index.oldest = self.first
 
-    def merge(self, longest: int) -> None:
-        """Merge runs of small neighbouring blocks, as long as the merged one does not span more than `longest` time.
+    def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
+        """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans but a part of the window.
 
         Only the blocks decide: a core restored from them merges as this one does, and comes to the same state.
         """
@@ -117,8 +123,7 @@ class Segment:
             run = self.blocks[end - _FAN : end]
             start = self._starts[end - _FAN]
             alike = len({_size(block) for block in run}) == 1
-            span = max(block.most_time for block in run) - min(block.least_time for block in run)
-            if not (alike and span <= longest):
+            if not (alike and fits(run)):
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]

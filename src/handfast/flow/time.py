@@ -32,6 +32,25 @@ def micros(column: pa.Array) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
+class Horizon:
+    """What no tuple still to come can fall below: a time, and in every stream a place.
+
+    `counts[i]` is how many tuples of stream i are known to come before every one that is still to come.
+    """
+
+    time: int
+    counts: tuple[int, ...]
+
+    @staticmethod
+    def start(streams: int) -> Horizon:
+        return Horizon(NEVER, (0,) * streams)
+
+    def advanced(self, other: Horizon) -> Horizon:
+        """The further of the two."""
+        return Horizon(max(self.time, other.time), tuple(map(max, self.counts, other.counts)))
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The highest time seen of each stream: `NEVER` before its first tuple, `END` after its last."""
 

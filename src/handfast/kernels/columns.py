@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from handfast.flow.block import Block, Seen
 from handfast.flow.time import micros
 from handfast.kernels.codegen import LITERAL_BYTES
 from handfast.kernels.compile import blank, derive_kernel
@@ -39,11 +40,12 @@ _DTYPES: dict[Kind, type[np.generic]] = {
 
 @dataclass(slots=True)
 class Columns:
-    """Values and statuses by input, and times, of `len(times)` tuples of one stream."""
+    """Values and statuses by input, and stamps, of `len(times)` tuples of one stream."""
 
     values: list[Array]
     statuses: list[NDArray[np.uint8] | None]
     times: NDArray[np.int64]
+    seen: Seen = ()
 
     def __len__(self) -> int:
         return len(self.times)
@@ -79,9 +81,9 @@ class ColumnReader:
             if isinstance(node, Literal) and isinstance(node.value, str):
                 strings.code(node.value)
 
-    def read(self, stream: int, batch: pa.RecordBatch, times: NDArray[np.int64]) -> Columns:
-        """The columns of a batch. Strings are codes: `ranked` turns them into ranks where order matters."""
-        derivation = self._derivations[stream]
+    def read(self, stream: int, block: Block) -> Columns:
+        """The columns of a block. Strings are codes: `ranked` turns them into ranks where order matters."""
+        derivation, batch = self._derivations[stream], block.batch
         names = [column.name for column in derivation.sources]
         decoded = [
             self._decode(batch.column(name), col.type) for name, col in zip(names, derivation.sources, strict=True)
@@ -95,7 +97,7 @@ class ColumnReader:
             value, status = derived[known.column] if known.is_derived else decoded[names.index(known.column.name)]
             values.append(value)
             statuses.append(status)
-        return Columns(values, statuses, times)
+        return Columns(values, statuses, block.times, block.seen)
 
     def ranked(
         self, columns: Sequence[Column], decoded: list[tuple[Array, NDArray[np.uint8] | None]]
@@ -115,7 +117,7 @@ class ColumnReader:
             return columns
         inputs = [known.column for known in self._program.inputs[stream]]
         ranked = self.ranked(inputs, list(zip(columns.values, columns.statuses, strict=True)))
-        return Columns([value for value, _ in ranked], columns.statuses, columns.times)
+        return Columns([value for value, _ in ranked], columns.statuses, columns.times, columns.seen)
 
     def literals(self, literals: tuple[Literal, ...]) -> NDArray[np.uint8]:
         """The buffer that a kernel reads its literals from."""

@@ -29,6 +29,7 @@ from handfast.kernels.codegen import (
 )
 from handfast.kernels.native import Native, load
 from handfast.kernels.program import Input
+from handfast.kernels.window import Stamps, holds
 from handfast.spec.expression import Column, Expr, Literal, rewrite
 from handfast.spec.types import Kind
 
@@ -52,22 +53,25 @@ def blank(expr: Expr) -> Expr:
 
 
 @lru_cache(maxsize=512)
-def scan_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], outer: int, nullable: bool) -> Native:
-    """Find the pairs of an outer and an inner run of tuples for which condition and window hold.
+def scan_kernel(
+    shape: Expr, inputs: tuple[tuple[Input, ...], ...], counted: tuple[bool, bool], outer: int, nullable: bool
+) -> Native:
+    """Find the pairs of an outer and an inner run of tuples for which condition and windows hold.
 
-    Words: outer values, outer statuses, outer times, outer start, outer stop, then the same five of the inner stream,
-    then least, most (both excluded) of inner time minus outer time, literals, outer positions out, inner positions out,
-    their capacity, and where to write the outer position to go on from. Returns how many pairs were found.
+    Words: outer values, outer statuses, outer stamps, outer start, outer stop, then the same five of the inner stream,
+    then the lengths of both windows, literals, outer positions out, inner positions out, their capacity, and where to
+    write the outer position to go on from. Returns how many pairs were found.
     """
     function, builder = _function("scan", SCAN_WORDS)
     words = function.args
-    o_values, o_statuses, o_times, o_start, o_stop = words[0:5]
-    i_values, i_statuses, i_times, i_start, i_stop = words[5:10]
-    least, most, literals, o_out, i_out, capacity, resume = words[10:17]
+    o_values, o_statuses, o_stamps, o_start, o_stop = words[0:5]
+    i_values, i_statuses, i_stamps, i_start, i_stop = words[5:10]
+    first, second, literals, o_out, i_out, capacity, resume = words[10:17]
     inner = 1 - outer
     reader = _Reader(builder, shape, literals)
     outer_columns = _Columns(builder, inputs[outer], o_values, o_statuses, nullable)
     inner_columns = _Columns(builder, inputs[inner], i_values, i_statuses, nullable)
+    outer_stamps, inner_stamps = _Stamps(builder, o_stamps, counted), _Stamps(builder, i_stamps, counted)
     found, left = builder.alloca(I64), builder.alloca(I64)
     builder.store(_ZERO, found)
     reach = builder.sub(i_stop, i_start)
@@ -78,19 +82,17 @@ def scan_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], outer: int, 
 
     with _Loop(builder, o_start, o_stop, _ONE, also=room) as outer_loop:
         o = outer_loop.position
-        o_time = _read(builder, o_times, I64, o)
+        o_stamp = outer_stamps.read(o, 1)
         held = outer_columns.read(o, 1)
 
         def hits(width: int, i: ir.Value) -> ir.Value:
             columns = {column: _widen(builder, value, width) for column, value in held.items()}
             columns.update(inner_columns.read(i, width))
             emitter = Emitter(builder, width, columns, reader.literal)
-            i_time = _read_lanes(builder, i_times, I64, i, width)
-            age = builder.sub(i_time, splat(builder, o_time, width))
-            inside = builder.and_(
-                builder.icmp_signed(">", age, splat(builder, least, width)),
-                builder.icmp_signed("<", age, splat(builder, most, width)),
-            )
+            stamps = [[_wide(builder, lanes, width) for lanes in o_stamp], inner_stamps.read(i, width)]
+            r, s = stamps if outer == 0 else reversed(stamps)
+            lengths = splat(builder, first, width), splat(builder, second, width)
+            inside = holds(builder, counted, r, s, lengths)
             return builder.and_(inside, emitter.truth(shape))
 
         def write(i: ir.Value) -> None:
@@ -123,27 +125,29 @@ def scan_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], outer: int, 
 
 
 @lru_cache(maxsize=512)
-def check_kernel(shape: Expr, inputs: tuple[tuple[Input, ...], ...], nullable: bool) -> Native:
-    """Keep the candidates for which condition and window hold, moved to the front.
+def check_kernel(
+    shape: Expr, inputs: tuple[tuple[Input, ...], ...], counted: tuple[bool, bool], nullable: bool
+) -> Native:
+    """Keep the candidates for which condition and windows hold, moved to the front.
 
-    Words: values, statuses, times of stream 0, the same of stream 1, least and most (both excluded) of stream 1's time
-    minus stream 0's, literals, positions in stream 0, positions in stream 1, how many. Returns how many are kept.
+    Words: values, statuses, stamps of stream 0, the same of stream 1, the lengths of both windows, literals, positions
+    in stream 0, positions in stream 1, how many. Returns how many are kept.
     """
     function, builder = _function("check", CHECK_WORDS)
-    r_values, r_statuses, r_times, s_values, s_statuses, s_times, least, most, literals, r_at, s_at, count = (
-        function.args
-    )
+    r_values, r_statuses, r_stamps, s_values, s_statuses, s_stamps = function.args[:6]
+    first, second, literals, r_at, s_at, count = function.args[6:]
     reader = _Reader(builder, shape, literals)
     columns_r = _Columns(builder, inputs[0], r_values, r_statuses, nullable)
     columns_s = _Columns(builder, inputs[1], s_values, s_statuses, nullable)
+    stamps_r, stamps_s = _Stamps(builder, r_stamps, counted), _Stamps(builder, s_stamps, counted)
     kept = builder.alloca(I64)
     builder.store(_ZERO, kept)
     with _Loop(builder, _ZERO, count, _ONE) as loop:
         r = _read(builder, r_at, I64, loop.position)
         s = _read(builder, s_at, I64, loop.position)
-        age = builder.sub(_read(builder, s_times, I64, s), _read(builder, r_times, I64, r))
-        inside = builder.and_(builder.icmp_signed(">", age, least), builder.icmp_signed("<", age, most))
-        with builder.if_then(inside):
+        lengths = splat(builder, first, 1), splat(builder, second, 1)
+        inside = holds(builder, counted, stamps_r.read(r, 1), stamps_s.read(s, 1), lengths)
+        with builder.if_then(builder.extract_element(inside, ir.Constant(I32, 0))):
             emitter = Emitter(builder, 1, {**columns_r.read(r, 1), **columns_s.read(s, 1)}, reader.literal)
             with builder.if_then(builder.extract_element(emitter.truth(shape), ir.Constant(I32, 0))):
                 n = builder.load(kept, typ=I64)
@@ -219,12 +223,25 @@ def _widen(builder: ir.IRBuilder, value: Value, width: int) -> Value:
     if width == 1:
         return value
 
-    def wide(lanes: ir.Value | None) -> ir.Value | None:
-        if lanes is None:
-            return None
-        return splat(builder, builder.extract_element(lanes, ir.Constant(I32, 0)), width)
+    null = _wide(builder, value.null, width) if value.null is not None else None
+    error = _wide(builder, value.error, width) if value.error is not None else None
+    return Value(_wide(builder, value.lanes, width), null, error)
 
-    return Value(wide(value.lanes), wide(value.null), wide(value.error))
+
+def _wide(builder: ir.IRBuilder, lanes: ir.Value, width: int) -> ir.Value:
+    return lanes if width == 1 else splat(builder, builder.extract_element(lanes, ir.Constant(I32, 0)), width)
+
+
+class _Stamps:
+    """The stamps of one stream's tuples, read where the kernel stands: times, and counts where windows count."""
+
+    def __init__(self, builder: ir.IRBuilder, table: ir.Value, counted: tuple[bool, bool]) -> None:
+        self._b = builder
+        self._arrays = [_entry(builder, table, k) for k in range(3 if any(counted) else 1)]
+
+    def read(self, position: ir.Value, width: int) -> Stamps:
+        """The lanes from `position` on."""
+        return [_read_lanes(self._b, array, I64, position, width) for array in self._arrays]
 
 
 class _Columns:

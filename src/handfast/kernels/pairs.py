@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from handfast.kernels.columns import Columns, addresses
 from handfast.kernels.compile import blank, check_kernel, scan_kernel
 from handfast.kernels.program import Program
+from handfast.kernels.window import WindowRule
 from handfast.spec.expression import number_literals
 
 Positions = NDArray[np.int64]
@@ -18,18 +18,6 @@ Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in strea
 
 _RUN = 1 << 16  # inner tuples scanned at a time: their columns stay in the second-level cache
 _CAPACITY = 1 << 18  # pairs found before they are handed on
-
-
-@dataclass(frozen=True, slots=True)
-class WindowRule:
-    """Two time windows as one rule: `least < time of stream 1 - time of stream 0 < most`.
-
-    With `old` of stream 0 and `at` of stream 1 the window of stream 0 decides, and the other way round. At equal times
-    stream 0 came first, and any window holds what came at the same time.
-    """
-
-    least: int
-    most: int
 
 
 class PairKernels:
@@ -46,20 +34,19 @@ class PairKernels:
         outer = 0 if len(r) <= len(s) else 1
         runs = (r, s)
         o_columns, i_columns = runs[outer], runs[1 - outer]
-        least, most = (self._rule.least, self._rule.most) if outer == 0 else (-self._rule.most, -self._rule.least)
         nullable = r.nullable or s.nullable
-        kernel = scan_kernel(self._shape, self._inputs, outer, nullable)
+        kernel = scan_kernel(self._shape, self._inputs, self._rule.counted, outer, nullable)
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
         o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
         resume = np.zeros(1, np.int64)
         for start in range(0, len(i_columns), _RUN):
             stop = min(start + _RUN, len(i_columns))
-            if not _within(i_columns.times[start:stop], o_columns.times, least, most):
+            if not self._reachable(i_columns.times[start:stop], o_columns.times):
                 continue
             position = 0
             while position < len(o_columns):
                 found = kernel(
-                    *o_tables.words, position, len(o_columns), *i_tables.words, start, stop, least, most,
+                    *o_tables.words, position, len(o_columns), *i_tables.words, start, stop, *self._rule.lengths,
                     literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, _CAPACITY, resume.ctypes.data,
                 )  # fmt: skip
                 position = int(resume[0])
@@ -71,13 +58,21 @@ class PairKernels:
         """The candidates that hold; the given arrays are overwritten."""
         r_at, s_at = candidates
         nullable = r.nullable or s.nullable
-        kernel = check_kernel(self._shape, self._inputs, nullable)
+        kernel = check_kernel(self._shape, self._inputs, self._rule.counted, nullable)
         r_tables, s_tables = _Tables(r, nullable), _Tables(s, nullable)
         kept = kernel(
-            *r_tables.words, *s_tables.words, self._rule.least, self._rule.most,
+            *r_tables.words, *s_tables.words, *self._rule.lengths,
             literals.ctypes.data, r_at.ctypes.data, s_at.ctypes.data, len(r_at),
         )  # fmt: skip
         return r_at[:kept], s_at[:kept]
+
+
+    def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
+        """Whether any two tuples of these times can be in a window together; where tuples are counted, times do not tell."""
+        if self._rule.stamped:
+            return True
+        longest = max(self._rule.lengths)
+        return bool(some.max() - others.min() > -longest and some.min() - others.max() < longest)
 
 
 class _Tables:
@@ -86,10 +81,5 @@ class _Tables:
     def __init__(self, columns: Columns, nullable: bool) -> None:
         zeros = np.zeros(len(columns) if nullable else 0, np.uint8)
         self._statuses = [status if status is not None else zeros for status in columns.statuses]
-        self._tables = addresses(columns.values), addresses(self._statuses)
-        self.words = (self._tables[0].ctypes.data, self._tables[1].ctypes.data, columns.times.ctypes.data)
-
-
-def _within(inner: NDArray[np.int64], outer: NDArray[np.int64], least: int, most: int) -> bool:
-    """Whether any inner tuple can be in the window of any outer one."""
-    return bool(inner.max() - outer.min() > least and inner.min() - outer.max() < most)
+        self._tables = addresses(columns.values), addresses(self._statuses), addresses([columns.times, *columns.seen])
+        self.words = tuple(table.ctypes.data for table in self._tables)

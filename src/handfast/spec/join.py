@@ -13,19 +13,20 @@ from handfast.spec.expression import Expr
 from handfast.spec.predicate import bind, parse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import Type
-from handfast.spec.window import Duration, TimeWindow, format_duration, parse_duration, parse_window
+from handfast.spec.window import CountWindow, Duration, TimeWindow, Window, format_duration, parse_duration, parse_window
 
 HOW = ("inner",)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One input: its name, window, time column and, for an unbounded one, how late a row may come."""
+    """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties."""
 
     name: str
-    window: TimeWindow
+    window: Window
     time: str
     lateness: int | None = None
+    sequence: str | None = None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -35,10 +36,12 @@ class JoinSpec:
     Args:
         streams: The streams' names in their order: at equal times the first is taken to have come first.
         on: The predicate, a SQL condition over `stream.column`.
-        window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
+        window: How long a tuple of a stream stays, like "10 minutes" or "500 rows": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
         how: "inner".
+        sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
+            stream. Without it their columns do, all of them, as Spark sorts them.
     """
 
     streams: tuple[Stream, ...]
@@ -50,10 +53,11 @@ class JoinSpec:
         streams: tuple[str, ...] | list[str],
         on: str,
         *,
-        window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow],
+        window: Duration | Window | Mapping[str, Duration | Window],
         time: str | Mapping[str, str],
         lateness: Duration | Mapping[str, Duration] | None = None,
         how: str = "inner",
+        sequence: str | Mapping[str, str] | None = None,
     ) -> None:
         names = _checked_names(streams)
         if how not in HOW:
@@ -62,12 +66,14 @@ class JoinSpec:
         windows = _by_stream(window, names, "window")
         times = _by_stream(time, names, "time")
         lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
+        sequences = _by_stream(sequence, names, "sequence")
         built = tuple(
             Stream(
                 name,
                 parse_window(windows[name], stream=name),
                 _checked_time(times[name], name),
                 _checked_lateness(lags[name], name) if name in lags else None,
+                sequences[name],
             )
             for name in names
         )
@@ -95,6 +101,9 @@ class JoinSpec:
         kinds = {ordered[s.name].column(s.name, s.time)[1] for s in self.streams}
         if len(kinds) > 1:
             raise SpecError("The streams' time columns must all be with time zone or all without; cast one of them")
+        for stream in self.streams:
+            if stream.sequence is not None:
+                ordered[stream.name].column(stream.name, stream.sequence)
         return BoundJoin(self, tuple(ordered.values()), tuple(times), predicate, classify(predicate))
 
 
@@ -107,6 +116,11 @@ class BoundJoin:
     times: tuple[str, ...]
     predicate: Expr
     conditions: Conditions
+
+    @property
+    def counted(self) -> bool:
+        """Whether a window counts tuples: then every tuple needs its place in the order before it can join."""
+        return any(isinstance(stream.window, CountWindow) for stream in self.spec.streams)
 
     @property
     def time_type(self) -> Type:
@@ -129,10 +143,17 @@ class BoundJoin:
         return hashlib.blake2b(repr((self.spec, self.schemas)).encode(), digest_size=16).hexdigest()
 
     def interval(self) -> str:
-        """The windows as an interval of time differences."""
+        """The windows as an interval: of time differences, or of tuples that came between."""
         (r, s), (r_time, s_time) = self.spec.streams, self.times
-        low, high = format_duration(s.window.length), format_duration(r.window.length)
-        return f"{s.name}.{s_time} − {r.name}.{r_time} in (−{low}, +{high})"
+        if isinstance(r.window, TimeWindow) and isinstance(s.window, TimeWindow):
+            low, high = format_duration(s.window.length), format_duration(r.window.length)
+            return f"{s.name}.{s_time} − {r.name}.{r_time} in (−{low}, +{high})"
+        return " and ".join(
+            f"{new.name} meets the last {old.window} of {old.name}"
+            if isinstance(old.window, CountWindow)
+            else f"{new.name} meets {old.name} of the last {old.window}"
+            for old, new in ((r, s), (s, r))
+        )
 
 
 def _checked_names(streams: tuple[str, ...] | list[str]) -> tuple[str, ...]:

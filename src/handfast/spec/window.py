@@ -23,6 +23,7 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+_ROWS = re.compile(r"\s*([+-]?\d+)\s*rows?\s*", re.IGNORECASE)
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
 MAX_LENGTH = 10_000 * 366 * _UNITS["day"]  # longer than all of Spark's calendar, far from int64's end
 
@@ -41,6 +42,23 @@ class TimeWindow:
 
     def __str__(self) -> str:
         return format_duration(self.length)
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindow:
+    """The last `rows` tuples of a stream when a new tuple of another one arrives."""
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 0 < self.rows < 2**62:
+            raise SpecError(f"A count window must hold a positive number of rows, not {self.rows!r}")
+
+    def __str__(self) -> str:
+        return f"{self.rows} row{'' if self.rows == 1 else 's'}"
+
+
+Window = TimeWindow | CountWindow
 
 
 def parse_duration(text: Duration, *, what: str) -> int:
@@ -62,10 +80,13 @@ def parse_duration(text: Duration, *, what: str) -> int:
     return round(total)
 
 
-def parse_window(window: Duration | TimeWindow, *, stream: str) -> TimeWindow:
-    """The window that a user wrote for `stream`."""
-    if isinstance(window, TimeWindow):
+def parse_window(window: Duration | Window, *, stream: str) -> Window:
+    """The window that a user wrote for `stream`: a duration, or a number of rows."""
+    if isinstance(window, TimeWindow | CountWindow):
         return window
+    counted = _ROWS.fullmatch(window) if isinstance(window, str) else None
+    if counted:
+        return CountWindow(int(counted[1]))
     what = f"The window of stream {stream!r}"
     length = parse_duration(window, what=what)
     if length <= 0:

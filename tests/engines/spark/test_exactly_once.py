@@ -23,7 +23,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
-from handfast.core.block import Block
+from handfast.flow.block import Block
 from handfast.core.join_core import Manifest
 from handfast.engines.spark import engine, operator
 from handfast.engines.spark.core_keys import core_key

@@ -1,16 +1,19 @@
-"""The join in this process: a door, a way to the cores, and the cores."""
+"""The join in this process: a door, stamps where windows count, a way to the cores, and the cores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from handfast.core.bounded import run_bounded
 from handfast.core.join_core import JoinCore
 from handfast.core.route import Router
+from handfast.flow.admission import Admission, progress_of, take_in
 from handfast.flow.batch import as_batch
-from handfast.flow.time import NEVER, Progress
+from handfast.flow.block import Block
+from handfast.flow.stamper import Stamper
+from handfast.flow.time import END, Horizon
 from handfast.plan import Plan
 
 
@@ -19,29 +22,50 @@ class LocalJoin:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._names = plan.join.spec.names
-        self._routers = [Router(plan, stream) for stream in range(len(self._names))]
+        self._admission = Admission(plan.join)
+        self._stamper = Stamper(plan.join) if plan.join.counted else None
+        self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
         self.cores = [JoinCore(plan) for _ in range(plan.cores)]
 
     def push(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Take in one batch of some of the streams and give the matches."""
-        routed = [
-            router.route(as_batch(tables[name])) if name in tables else None
-            for name, router in zip(self._names, self._routers, strict=True)
-        ]
-        progress = Progress(tuple(r.highest if r is not None else NEVER for r in routed))
+        """Take in one batch of some of the streams and give the matches that are decided now."""
+        blocks = _take_in(self.plan, tables)
+        admitted = self._admission.admit(blocks, progress_of(blocks))
+        yield from self._join(admitted, self._admission.watermark)
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Every stream has ended: give the matches that waited for what might still come."""
+        yield from self._join([None] * len(self._routers), END)
+
+    def _join(self, admitted: Sequence[Block | None], watermark: int) -> Iterator[pa.RecordBatch]:
+        horizon = Horizon(watermark, (0,) * len(self._routers))
+        if self._stamper is not None:
+            admitted, horizon = self._stamper.stamp(admitted, watermark)
+        sent = _send(self._routers, admitted)
         for number, core in enumerate(self.cores):
-            arrivals = [r.blocks.get(number) if r is not None else None for r in routed]
-            yield from core.step(arrivals, progress)
+            yield from core.step([own.get(number) for own in sent], horizon)
 
 
 def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The matches of bounded inputs."""
-    routed = [Router(plan, stream).route(as_batch(tables[name])) for stream, name in enumerate(plan.join.spec.names)]
+    blocks = _take_in(plan, tables)
+    if plan.join.counted:
+        blocks, _ = Stamper(plan.join).stamp(blocks, END)
+    sent = _send([Router(plan, stream) for stream in range(len(blocks))], blocks)
     matches: list[pa.RecordBatch] = []
     for core in range(plan.cores):
-        matches.extend(run_bounded(plan, [[r.blocks[core]] if core in r.blocks else [] for r in routed]))
+        matches.extend(run_bounded(plan, [[own[core]] if core in own else [] for own in sent]))
     return pa.Table.from_batches(matches, schema=result_schema(plan, tables))
+
+
+def _take_in(plan: Plan, tables: Mapping[str, pa.Table]) -> list[Block | None]:
+    named = zip(plan.join.spec.names, plan.join.times, strict=True)
+    return [take_in(as_batch(tables[name]), time) if name in tables else None for name, time in named]
+
+
+def _send(routers: Sequence[Router], blocks: Sequence[Block | None]) -> list[dict[int, Block]]:
+    pairs = zip(routers, blocks, strict=True)
+    return [router.route(block) if block is not None else {} for router, block in pairs]
 
 
 def result_schema(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Schema:

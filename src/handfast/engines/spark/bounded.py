@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from handfast.core.block import Block
+from handfast.flow.block import Block
 from handfast.core.bounded import run_bounded
 from handfast.plan import Plan
 

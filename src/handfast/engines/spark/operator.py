@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from handfast.core.block import Block
+from handfast.flow.block import Block
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.engines.spark.matches import pack_matches
 from handfast.errors import InternalError

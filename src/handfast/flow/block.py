@@ -12,16 +12,25 @@ from numpy.typing import NDArray
 
 HOME = 1  # the tuple's own core: here it counts
 EVERYWHERE = 2  # the tuple was sent to every core
-_TIME, _FLAGS = "#time", "#flags"
+_TIME, _FLAGS, _SEEN = "#time", "#flags", "#seen"
+
+Seen = tuple[NDArray[np.int64], ...]
 
 
 class Block:
-    """Tuples of one stream. Its bytes are its identity: a block never changes, so a cached one is never stale."""
+    """Tuples of one stream. Its bytes are its identity: a block never changes, so a cached one is never stale.
 
-    def __init__(self, batch: pa.RecordBatch, times: NDArray[np.int64], flags: NDArray[np.uint8]) -> None:
+    `seen` has, for every stream, how many of its tuples came before each tuple here; among its own stream's that is
+    the tuple's own place, its `seq`. It is empty where no window counts tuples.
+    """
+
+    def __init__(
+        self, batch: pa.RecordBatch, times: NDArray[np.int64], flags: NDArray[np.uint8], seen: Seen = ()
+    ) -> None:
         self.batch = batch
         self.times = times
         self.flags = flags
+        self.seen = seen
 
     def __len__(self) -> int:
         return len(self.times)
@@ -37,8 +46,10 @@ class Block:
     @cached_property
     def encoded(self) -> bytes:
         """The block as bytes."""
-        columns = [*self.batch.columns, pa.array(self.times), pa.array(self.flags)]
-        batch = pa.RecordBatch.from_arrays(columns, names=[*self.batch.schema.names, _TIME, _FLAGS])
+        columns = [*self.batch.columns, *map(pa.array, self.seen), pa.array(self.times), pa.array(self.flags)]
+        seen = [f"{_SEEN}{stream}" for stream in range(len(self.seen))]
+        batch = pa.RecordBatch.from_arrays(columns, names=[*self.batch.schema.names, *seen, _TIME, _FLAGS])
+        batch = batch.replace_schema_metadata({_SEEN: str(len(seen))})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -55,8 +66,12 @@ class Block:
         """The block that these bytes are."""
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
-        payload = batch.select(range(batch.num_columns - 2))
-        block = Block(payload, batch.column(_TIME).to_numpy(), batch.column(_FLAGS).to_numpy())
+        # by position: a user's column may have any name
+        *columns, times, flags = batch.columns
+        stamped = int(batch.schema.metadata[_SEEN.encode()])
+        own = len(columns) - stamped
+        seen = tuple(column.to_numpy() for column in columns[own:])
+        block = Block(batch.select(range(own)), times.to_numpy(), flags.to_numpy(), seen)
         if isinstance(data, bytes):
             block.__dict__["encoded"] = data
         return block
@@ -67,11 +82,21 @@ class Block:
             if rows.all():
                 return self
             rows = np.flatnonzero(rows)
-        return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows])
+        seen = tuple(own[rows] for own in self.seen)
+        return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows], seen)
+
+    def with_flags(self, flags: NDArray[np.uint8]) -> Block:
+        """The same tuples with other flags."""
+        return Block(self.batch, self.times, flags, self.seen)
+
+    def with_seen(self, seen: Seen) -> Block:
+        """The same tuples, stamped."""
+        return Block(self.batch, self.times, self.flags, seen)
 
     def slice(self, start: int, stop: int) -> Block:
         """The tuples from `start` up to `stop`."""
-        return Block(self.batch.slice(start, stop - start), self.times[start:stop], self.flags[start:stop])
+        seen = tuple(own[start:stop] for own in self.seen)
+        return Block(self.batch.slice(start, stop - start), self.times[start:stop], self.flags[start:stop], seen)
 
     @staticmethod
     def concat(blocks: Sequence[Block]) -> Block:
@@ -80,4 +105,5 @@ class Block:
             return blocks[0]
         batch = pa.concat_batches([block.batch for block in blocks])
         times = np.concatenate([block.times for block in blocks])
-        return Block(batch, times, np.concatenate([block.flags for block in blocks]))
+        seen = tuple(np.concatenate(own) for own in zip(*(block.seen for block in blocks), strict=True))
+        return Block(batch, times, np.concatenate([block.flags for block in blocks]), seen)

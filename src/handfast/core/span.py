@@ -1,0 +1,60 @@
+"""How long a window keeps a block: what expiry and merging go by. Late expiry is harmless, early expiry is a bug."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from handfast.flow.block import Block
+from handfast.flow.time import Horizon
+from handfast.spec.window import CountWindow, Window
+
+_PART = 4  # a merged block spans at most this part of the window
+
+
+class WindowSpan(Protocol):
+    """A window as the keeper of blocks sees it."""
+
+    def is_over(self, block: Block, horizon: Horizon) -> bool:
+        """Whether no tuple beyond the horizon can meet any tuple of the block."""
+        ...
+
+    def fits(self, blocks: Sequence[Block]) -> bool:
+        """Whether the blocks together span but a part of the window."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """A time window."""
+
+    length: int
+
+    def is_over(self, block: Block, horizon: Horizon) -> bool:
+        return block.most_time + self.length <= horizon.time
+
+    def fits(self, blocks: Sequence[Block]) -> bool:
+        span = max(block.most_time for block in blocks) - min(block.least_time for block in blocks)
+        return span <= self.length // _PART
+
+
+@dataclass(frozen=True, slots=True)
+class CountSpan:
+    """A count window over the stream of number `stream`."""
+
+    rows: int
+    stream: int
+
+    def is_over(self, block: Block, horizon: Horizon) -> bool:
+        return int(block.seen[self.stream].max()) < horizon.counts[self.stream] - self.rows
+
+    def fits(self, blocks: Sequence[Block]) -> bool:
+        first = min(int(block.seen[self.stream].min()) for block in blocks)
+        last = max(int(block.seen[self.stream].max()) for block in blocks)
+        return last - first <= self.rows // _PART
+
+
+def window_span(window: Window, stream: int) -> WindowSpan:
+    """The span of a stream's window."""
+    return CountSpan(window.rows, stream) if isinstance(window, CountWindow) else TimeSpan(window.length)

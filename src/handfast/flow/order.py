@@ -1,0 +1,73 @@
+"""Ties: which of two tuples of one stream with the same time comes first. Nowhere else is this decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from handfast.flow.block import Block
+
+
+def in_order(block: Block, sequence: str | None) -> Block:
+    """The block's tuples by time, then by the `sequence` column if there is one, then by all columns as Spark sorts.
+
+    Rows equal in every column are interchangeable.
+    """
+    order = np.argsort(block.times, kind="stable")
+    times = block.times[order]
+    same = times[1:] == times[:-1]
+    if same.any():
+        tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+        rows = block.batch.take(pa.array(order[tied]))
+        first = [rows.column(sequence)] if sequence is not None else []
+        keys = [_ranks(column) for column in (*first, *rows.columns)]
+        order[tied] = order[tied][np.lexsort((*reversed(keys), times[tied]))]
+    return block.take(order)
+
+
+def _ranks(column: pa.Array) -> NDArray[np.int64]:
+    """Each value's place in Spark's order: NULL first, NaN last."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_nested(column.type):
+        return _ranks_of_nested(column)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    nan = pc.fill_null(pc.is_nan(column), False) if pa.types.is_floating(column.type) else None
+    ranks: NDArray[np.int64] = (
+        pc.rank(column, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
+        .to_numpy(zero_copy_only=False)
+        .astype(np.int64)
+    )
+    if nan is not None:
+        # Arrow puts NaN beside NULL
+        ranks = np.where(nan.to_numpy(zero_copy_only=False), len(column) + 1, ranks)
+    return ranks
+
+
+def _ranks_of_nested(column: pa.Array) -> NDArray[np.int64]:
+    keys = [_key(value) for value in column.to_pylist()]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    ranks = np.zeros(len(keys), np.int64)
+    rank = 0
+    for before, at in zip(order, order[1:], strict=False):
+        rank += keys[before] != keys[at]
+        ranks[at] = rank
+    return ranks
+
+
+def _key(value: Any) -> tuple[Any, ...]:
+    """A key that sorts as Spark does, item by item."""
+    if value is None:
+        return (0,)
+    if isinstance(value, float):
+        return (1, value != value, 0.0 if value != value else value)
+    if isinstance(value, dict):
+        return (1, [_key(item) for item in value.values()])
+    if isinstance(value, list | tuple):
+        return (1, [_key(item) for item in value])
+    return (1, value)
