@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from handfast.spec.join import JoinSpec
-    from handfast.spec.window import TimeWindow
+    from handfast.spec.window import CountWindow, TimeWindow
 
 __version__ = "0.1.0"
 
@@ -30,9 +30,11 @@ _HOMES = {
     "SpecError": "handfast.errors",
     "UnsupportedError": "handfast.errors",
     "JoinSpec": "handfast.spec.join",
+    "CountWindow": "handfast.spec.window",
     "TimeWindow": "handfast.spec.window",
 }
 __all__ = [
+    "CountWindow",
     "EngineError",
     "HandfastError",
     "InternalError",

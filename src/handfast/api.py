@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
 from handfast.spec.join import JoinSpec
-from handfast.spec.window import Duration, TimeWindow
+from handfast.spec.window import Duration, Window
 
 if TYPE_CHECKING:
     from handfast.engines.local.options import LocalOptions
@@ -20,10 +20,11 @@ def join(
     spec: JoinSpec | None = None,
     *,
     on: str | None = None,
-    window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow] | None = None,
+    window: Duration | Window | Mapping[str, Duration | Window] | None = None,
     time: str | Mapping[str, str] | None = None,
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
+    sequence: str | Mapping[str, str] | None = None,
     options: LocalOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
@@ -44,7 +45,7 @@ def join(
         column as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
     """
     _check_inputs(inputs)
-    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how)
+    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
     if _is_spark(inputs, asked):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -60,15 +61,16 @@ def explain(
     spec: JoinSpec | None = None,
     *,
     on: str | None = None,
-    window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow] | None = None,
+    window: Duration | Window | Mapping[str, Duration | Window] | None = None,
     time: str | Mapping[str, str] | None = None,
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
+    sequence: str | Mapping[str, str] | None = None,
     options: LocalOptions | None = None,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     _check_inputs(inputs)
-    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how)
+    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
     from handfast.describe import describe
 
     if _is_spark(inputs, asked):
@@ -98,15 +100,16 @@ def _spec(
     spec: JoinSpec | None,
     *,
     on: str | None,
-    window: Duration | TimeWindow | Mapping[str, Duration | TimeWindow] | None,
+    window: Duration | Window | Mapping[str, Duration | Window] | None,
     time: str | Mapping[str, str] | None,
     lateness: Duration | Mapping[str, Duration] | None,
     how: str,
+    sequence: str | Mapping[str, str] | None,
 ) -> JoinSpec:
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        if (on, window, time, lateness, how) != (None, None, None, None, "inner"):
+        if (on, window, time, lateness, how, sequence) != (None, None, None, None, "inner", None):
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
@@ -119,7 +122,7 @@ def _spec(
         )
     if time is None:
         raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
-    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how)
+    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:

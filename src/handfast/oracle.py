@@ -120,7 +120,9 @@ class Admission:
 def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
     """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected."""
     names = join.spec.names
-    admitted, late, rejected = ({n: [] for n in names} for _ in range(3))  # type: dict[str, list[Row]]
+    admitted: dict[str, list[Row]] = {name: [] for name in names}
+    late: dict[str, list[Row]] = {name: [] for name in names}
+    rejected: dict[str, list[Row]] = {name: [] for name in names}
     newest: dict[str, float] = dict.fromkeys(names, -math.inf)
 
     def reached() -> float:

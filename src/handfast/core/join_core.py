@@ -73,6 +73,10 @@ class JoinCore:
     def segments(self) -> list[Segment]:
         return self._segments
 
+    def blocks(self) -> Iterator[Block]:
+        """Every block that the core holds."""
+        return (block for segment in self._segments for block in segment.blocks)
+
     def manifest(self, progress: Progress) -> Manifest:
         """The state after the last step, which had brought the streams as far as `progress` says."""
         blocks = tuple(tuple(block.id for block in segment.blocks) for segment in self._segments)

@@ -9,7 +9,7 @@ from handfast.connectors.generate import Workload
 from handfast.errors import SpecError
 from handfast.flow.batch import schema_of
 from handfast.spec.join import BoundJoin, JoinSpec
-from handfast.spec.window import parse_window
+from handfast.spec.window import parse_duration
 
 MAX_ROWS = 500_000  # of each stream: the oracle holds them all as Python dicts
 MAX_CORES = 64
@@ -91,7 +91,7 @@ class Scenario:
     @property
     def pairs(self) -> int:
         """About how many pairs of tuples meet in the windows."""
-        held = self.rate * parse_window(self.window, stream="r").length / 1_000_000
+        held = self.rate * parse_duration(self.window, what="The window") / 1_000_000
         return round(self.rows**2 if self.rows <= held else 2 * self.rows * held - held**2)
 
     @property

@@ -20,7 +20,7 @@ from rich.text import Text
 from handfast import __version__
 from handfast.demo.judge import Judged, Match, Verdict
 from handfast.demo.scenario import Scenario
-from handfast.spec.window import format_duration, parse_window
+from handfast.spec.window import format_duration, parse_duration
 
 _WIDTH = 100  # the widest line of running text
 _EXAMPLES = 3  # matches to look at
@@ -58,7 +58,7 @@ class Screen:
 
     def introduce(self, scenario: Scenario) -> None:
         """Say in plain words what is joined."""
-        window = format_duration(parse_window(scenario.window, stream="r").length)
+        window = format_duration(parse_duration(scenario.window, what="The window"))
         self._title(f"handfast {__version__} demo: a join that Spark alone refuses")
         self._say(
             "Two streams of points: r with coordinates (x, y), s with coordinates (a, b). A row of r and a row of s "

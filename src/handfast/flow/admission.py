@@ -32,9 +32,9 @@ def progress_of(blocks: Sequence[Block | None]) -> Progress:
 class Admission:
     """Tells late rows from those in time, by the watermark that stood before their batch."""
 
-    def __init__(self, join: BoundJoin) -> None:
+    def __init__(self, join: BoundJoin, progress: Progress | None = None) -> None:
         self._lateness = [stream.lateness or 0 for stream in join.spec.streams]
-        self.progress = Progress.start(len(self._lateness))
+        self.progress = progress if progress is not None else Progress.start(len(self._lateness))
 
     @property
     def watermark(self) -> int:

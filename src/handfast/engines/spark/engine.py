@@ -10,6 +10,7 @@ from handfast.engines.spark.columns import result_schema, schema_of
 from handfast.engines.spark.matches import MATCHES, unpack
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.pack import PACKED, Pack
+from handfast.engines.spark.sequence import SequenceProcessor, sequence_bounded
 from handfast.engines.spark.session import configure, configured_cores
 from handfast.errors import SpecError
 from handfast.plan import Plan, make_plan
@@ -29,13 +30,25 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
         lambda a, b: a.union(b),
         (frames[n].mapInArrow(Pack(laid_out, stream), PACKED) for stream, n in enumerate(spec.names)),
     )
-    if _is_streaming(frames):
+    streaming = _is_streaming(frames)
+    if bound.counted:
+        packed = _sequenced(packed, laid_out, streaming=streaming)
+    if streaming:
         matches = packed.groupBy("core").transformWithStateInPandas(
             JoinProcessor(laid_out), outputStructType=MATCHES, outputMode="Append", timeMode="None"
         )
         return matches.mapInArrow(unpack, schema)
     # a number of its own keeps Spark from putting several cores into one task
     return packed.repartition(laid_out.cores, "core").groupBy("core").applyInArrow(run_core(laid_out), schema)
+
+
+def _sequenced(packed: Any, laid_out: Plan, *, streaming: bool) -> Any:
+    """The packed blocks, every tuple stamped with its place in the order of all: one task sees them all."""
+    if streaming:
+        return packed.groupBy("core").transformWithStateInPandas(
+            SequenceProcessor(laid_out), outputStructType=PACKED, outputMode="Append", timeMode="None"
+        )
+    return packed.groupBy("core").applyInArrow(sequence_bounded(laid_out), PACKED)
 
 
 def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:

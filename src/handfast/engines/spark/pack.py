@@ -1,49 +1,67 @@
 """Rows to blocks: what Spark moves between partitions are blocks of tuples in Arrow's format.
 
-Every partition of the input also tells every core how far its stream has come, block or not: a punctuation.
+With the blocks go punctuations, to every core in every batch, block or not: how far the streams have come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.matches import gathered
+from handfast.flow.admission import progress_of, take_in
+from handfast.flow.block import Block
 from handfast.plan import Plan
 
-PACKED = "core bigint, stream int, highest bigint, block binary"
+PACKED = "core bigint, stream int, punctuation binary, block binary"
+SEQUENCER = 0  # the core whose partition the sequencer runs in
 
 _PACKED_ARROW = pa.schema(
-    [("core", pa.int64()), ("stream", pa.int32()), ("highest", pa.int64()), ("block", pa.binary())]
+    [("core", pa.int64()), ("stream", pa.int32()), ("punctuation", pa.binary()), ("block", pa.binary())]
 )
+Packed = tuple[int, int, bytes, bytes | None]  # key of a core, stream, punctuation, block
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Packs the rows of one stream's partition into a block for each core."""
+    """Packs the rows of one stream's partition: a block for each core, or one for the sequencer."""
 
     plan: Plan
     stream: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        router = Router(self.plan, self.stream)
+        streams = len(self.plan.join.schemas)
         for batch in gathered(batches):
-            routed = router.route(
-                batch.cast(pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema]))
-            )
-            rows: dict[str, list[Any]] = {name: [] for name in _PACKED_ARROW.names}
-            for core in range(self.plan.cores):
-                block = routed.blocks.get(core)
-                rows["core"].append(core_key(core))
-                rows["stream"].append(self.stream)
-                rows["highest"].append(routed.highest)
-                rows["block"].append(block.encoded if block is not None else None)
-            yield pa.RecordBatch.from_pydict(rows, schema=_PACKED_ARROW)
+            types = pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema])
+            block = take_in(batch.cast(types), self.plan.join.times[self.stream])
+            blocks = [block if stream == self.stream else None for stream in range(streams)]
+            punctuation = progress_of(blocks).encode()
+            if self.plan.join.counted:
+                encoded = block.encoded if block is not None else None
+                yield as_batch([(core_key(SEQUENCER), self.stream, punctuation, encoded)])
+            else:
+                yield as_batch(packed(self.plan, self.stream, block, punctuation))
+
+
+def packed(plan: Plan, stream: int, block: Block | None, punctuation: bytes) -> list[Packed]:
+    """A row for every core: its block, if it gets one, and the punctuation."""
+    sent = Router(plan, stream).route(block) if block is not None else {}
+    return [
+        (core_key(core), stream, punctuation, sent[core].encoded if core in sent else None)
+        for core in range(plan.cores)
+    ]
+
+
+def as_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
+    """Packed rows as Spark takes them."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _PACKED_ARROW, strict=True)],
+        schema=_PACKED_ARROW,
+    )
 
 
 def _in_utc(type_: pa.DataType) -> pa.DataType:
