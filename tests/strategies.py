@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from handfast import oracle
 from handfast.spec.expression import Column, Literal, walk
 from handfast.spec.join import BoundJoin, JoinSpec
+from handfast.spec.window import CountWindow
 from tests.judges.rows import multiset, rows_of, schemas_of, tables_of
 
 R, S = 0, 1
@@ -382,8 +383,32 @@ class Case:
         return multiset(oracle.result(self.join, tables_of(self.tables)))
 
     def expected_of_steps(self) -> Counter[tuple[Any, ...]]:
-        """The oracle's result for what it lets in when the steps arrive one by one."""
+        """What the oracle says is decided when the steps have arrived one by one, and more may come."""
+        final = oracle.final(self.join, self.admission)
+        rows = {name: [{c: row[c] for c in row if c != "#"} for row in final[name]] for name in self.streams}
+        return multiset(oracle.result(self.join, rows))
+
+    def expected_at_close(self) -> Counter[tuple[Any, ...]]:
+        """The oracle's result when the steps have arrived one by one, and no more will come."""
         return multiset(oracle.result(self.join, tables_of(self.admitted)))
+
+    def counted(self, rng: random.Random) -> Case:
+        """The same case with count windows, for one stream or both, and a column that orders ties."""
+        numbers = {name: rng.sample(range(len(table)), len(table)) for name, table in self.tables.items()}
+        tables = {n: t.append_column("turn", pa.array(numbers[n], pa.int64())) for n, t in self.tables.items()}
+        steps, start = [], dict.fromkeys(self.streams, 0)
+        for step in self.steps:
+            steps.append({name: tables[name].slice(start[name], len(table)) for name, table in step.items()})
+            for name, table in step.items():
+                start[name] += len(table)
+        asked = self.kwargs["window"]
+        windows = dict(asked) if isinstance(asked, dict) else dict.fromkeys(self.streams, asked)
+        for name in rng.choice((self.streams, self.streams[:1], self.streams[1:])):
+            rows = rng.randint(1, 12)
+            windows[name] = rng.choice((f"{rows} rows", CountWindow(rows)))
+        sequence = rng.choice(("turn", dict.fromkeys(self.streams, "turn")))
+        kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
+        return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
 
     def features(self) -> set[str]:
         """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +31,22 @@ def local_bounded(case: Case) -> Result:
 
 
 def local_steps(case: Case) -> Result:
-    """The local engine fed step by step, in the order of arrival."""
+    """The local engine fed step by step, in the order of arrival: what is decided then."""
+    return local_steps_and_close(case)[0]
+
+
+def local_steps_and_close(case: Case) -> tuple[Result, Result]:
+    """The local engine fed step by step: what is decided then, and what is when the streams have ended."""
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
     engine = LocalJoin(make_plan(bound, case.cores))
+    before = _rows(batch for step in case.steps for batch in engine.push(step))
+    return before, before + _rows(engine.close())
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Result:
     result: Result = Counter()
-    for step in case.steps:
-        for batch in engine.push(step):
-            result += multiset(result_of(pa.Table.from_batches([batch])))
+    for batch in batches:
+        result += multiset(result_of(pa.Table.from_batches([batch])))
     return result
 
 

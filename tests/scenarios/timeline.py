@@ -92,9 +92,8 @@ def run_local(cores: int) -> Engine:
 
     def run_steps(scenario: Scenario) -> list[tuple[Any, ...]]:
         engine = LocalJoin(make_plan(scenario.join, cores))
-        return [
-            row for step in scenario.steps for b in engine.push(step) for row in result_of(pa.Table.from_batches([b]))
-        ]
+        batches = [batch for step in scenario.steps for batch in engine.push(step)]
+        return [row for b in (*batches, *engine.close()) for row in result_of(pa.Table.from_batches([b]))]
 
     return run_steps
 
@@ -120,7 +119,8 @@ def scenarios() -> list[Scenario]:
 def read(path: Path) -> Scenario:
     """The timeline in one file."""
     text = tomllib.loads(path.read_text())
-    spec = JoinSpec(("r", "s"), text["on"], window=text["window"], time="at", lateness=text.get("lateness"))
+    asked = {name: text.get(name) for name in ("window", "lateness", "sequence")}
+    spec = JoinSpec(("r", "s"), text["on"], time="at", **asked)
     header, *lines = _cells(text["timeline"])
     rows = [dict(zip(header, line, strict=True)) for line in lines]
     types = {"name": "string", **text["columns"]}

@@ -37,15 +37,11 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
         return _ranks_of_nested(column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    nan = pc.fill_null(pc.is_nan(column), False) if pa.types.is_floating(column.type) else None
-    ranks: NDArray[np.int64] = (
-        pc.rank(column, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
-        .to_numpy(zero_copy_only=False)
-        .astype(np.int64)
-    )
-    if nan is not None:
-        # Arrow puts NaN beside NULL
-        ranks = np.where(nan.to_numpy(zero_copy_only=False), len(column) + 1, ranks)
+    ranks: NDArray[np.int64] = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+    ranks[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    if pa.types.is_floating(column.type):
+        nan = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)
+        ranks[nan] = len(column) + 1  # Arrow puts NaN beside NULL
     return ranks
 
 
