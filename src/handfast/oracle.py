@@ -188,9 +188,7 @@ def _by_rank(stamps: Sequence[Sequence[Stamp | None]]) -> list[tuple[Stamp, int,
     return sorted(stamped, key=lambda arrival: arrival[0].rank)
 
 
-def _still_held(
-    window: Window, held: list[int], stamps: Sequence[Stamp | None], at: Stamp, stream: int
-) -> list[int]:
+def _still_held(window: Window, held: list[int], stamps: Sequence[Stamp | None], at: Stamp, stream: int) -> list[int]:
     """A window's tuples, oldest first, without those at the front that it no longer holds at the arrival of `at`."""
     gone = 0
     for index in held:

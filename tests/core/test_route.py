@@ -10,6 +10,7 @@ import pytest
 
 from handfast.flow.block import EVERYWHERE, HOME
 from handfast.core.route import Router
+from handfast.flow.admission import take_in
 from handfast.flow.batch import as_batch, schema_of
 from handfast.plan import Plan, Routing, make_plan
 from tests.judges.rows import multiset, result_of
@@ -26,12 +27,14 @@ def _plans(seed: int) -> tuple[Case, Plan]:
 def test_a_row_goes_the_same_way_alone_and_in_company(seed: int) -> None:
     case, plan = _plans(seed)
     for stream, name in enumerate(case.streams):
-        router, batch = Router(plan, stream), as_batch(case.tables[name])
-        together = {core: (block.batch, block.flags) for core, block in router.route(batch).blocks.items()}
+        router, whole = Router(plan, stream), take_in(as_batch(case.tables[name]), plan.join.times[stream])
+        if whole is None:
+            continue
+        together = {core: (block.batch, block.flags) for core, block in router.route(whole).items()}
         alone: dict[int, list[pa.RecordBatch]] = {}
         flags: dict[int, list[int]] = {}
-        for row in range(batch.num_rows):
-            for core, block in router.route(batch.slice(row, 1)).blocks.items():
+        for row in range(len(whole)):
+            for core, block in router.route(whole.slice(row, row + 1)).items():
                 alone.setdefault(core, []).append(block.batch)
                 flags.setdefault(core, []).extend(block.flags.tolist())
         assert together.keys() == alone.keys()
@@ -48,7 +51,8 @@ def test_every_row_sent_has_one_home(seed: int) -> None:
         numbered = case.tables[name].append_column("#", pa.array(range(case.tables[name].num_rows), pa.int64()))
         homes: list[int] = []
         sent: set[int] = set()
-        for core, block in Router(plan, stream).route(as_batch(numbered)).blocks.items():
+        whole = take_in(as_batch(numbered), plan.join.times[stream])
+        for core, block in (Router(plan, stream).route(whole) if whole is not None else {}).items():
             rows = block.batch.column("#").to_numpy()
             assert 0 <= core < plan.cores
             sent.update(rows.tolist())

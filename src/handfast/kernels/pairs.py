@@ -66,7 +66,6 @@ class PairKernels:
         )  # fmt: skip
         return r_at[:kept], s_at[:kept]
 
-
     def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
         """Whether any two tuples of these times can be in a window together; where tuples are counted, times do not tell."""
         if self._rule.stamped:

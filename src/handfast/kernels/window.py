@@ -38,12 +38,8 @@ def holds(
         return builder.and_(younger, builder.icmp_signed(">", age, builder.sub(zero, lengths[1])))
     r_first = builder.icmp_signed("<", r[1], s[1])  # fewer tuples of stream 0 came before r than before s
     passed = builder.sub(s[1], r[1])  # tuples of stream 0 from r on that came before s
-    in_r = (
-        builder.icmp_signed("<=", passed, lengths[0]) if counted[0] else builder.icmp_signed("<", age, lengths[0])
-    )
+    in_r = builder.icmp_signed("<=", passed, lengths[0]) if counted[0] else builder.icmp_signed("<", age, lengths[0])
     passed = builder.sub(r[2], s[2])
     back = builder.sub(r[0], s[0])
-    in_s = (
-        builder.icmp_signed("<=", passed, lengths[1]) if counted[1] else builder.icmp_signed("<", back, lengths[1])
-    )
+    in_s = builder.icmp_signed("<=", passed, lengths[1]) if counted[1] else builder.icmp_signed("<", back, lengths[1])
     return builder.select(r_first, in_r, in_s)

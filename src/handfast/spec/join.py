@@ -13,7 +13,15 @@ from handfast.spec.expression import Expr
 from handfast.spec.predicate import bind, parse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import Type
-from handfast.spec.window import CountWindow, Duration, TimeWindow, Window, format_duration, parse_duration, parse_window
+from handfast.spec.window import (
+    CountWindow,
+    Duration,
+    TimeWindow,
+    Window,
+    format_duration,
+    parse_duration,
+    parse_window,
+)
 
 HOW = ("inner",)
 
