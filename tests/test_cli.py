@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import handfast
 from handfast.cli import app
-from handfast.engines.spark import embedded
 from handfast.demo import run as demo_run
 from handfast.demo.scenario import Scenario
+from handfast.engines.spark import embedded
 
 COMMAND = Path(sys.executable).with_name("handfast")
 FORCES_COLOUR = ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS")

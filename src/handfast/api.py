@@ -12,6 +12,7 @@ from handfast.spec.window import Duration, Window
 
 if TYPE_CHECKING:
     from handfast.engines.local.options import LocalOptions
+    from handfast.engines.local.session import Session
     from handfast.plan import Plan
 
 
@@ -76,6 +77,19 @@ def explain(
     if _is_spark(inputs, asked):
         return describe(_spark().plan(dict(inputs), asked), engine=_spark().name(dict(inputs)))
     return describe(_local_plan(inputs, asked, options)[0], engine="local")
+
+
+def session(spec: JoinSpec, schemas: Mapping[str, Any], *, options: LocalOptions | None = None) -> Session:
+    """A join in this process that is fed by hand: push batches, read matches, late rows and metrics.
+
+    Args:
+        spec: The join; every stream needs a lateness.
+        schemas: The Arrow schema of every stream.
+        options: How the local engine runs.
+    """
+    from handfast.engines.local.session import Session
+
+    return Session(spec, schemas, options)
 
 
 def configure(spark: Any, *, cores: int) -> None:

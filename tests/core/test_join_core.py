@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handfast.flow.block import HOME, Block
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.errors import EngineError
 from handfast.flow.admission import Admission, progress_of, take_in
 from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import HOME, Block
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
 from handfast.plan import Plan, make_plan

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handfast.flow.block import EVERYWHERE, HOME
 from handfast.core.route import Router
 from handfast.flow.admission import take_in
 from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import EVERYWHERE, HOME
 from handfast.plan import Plan, Routing, make_plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import Case

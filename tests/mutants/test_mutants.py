@@ -12,9 +12,9 @@ import pytest
 from llvmlite import ir
 
 from handfast.core import join_core, recipe, route, span
-from handfast.flow.block import EVERYWHERE, HOME
 from handfast.flow import admission, stamper
 from handfast.flow import time as flow_time
+from handfast.flow.block import EVERYWHERE, HOME
 from handfast.kernels import codegen, columns, compile, keys, strings
 from handfast.plan import Routing
 from handfast.spec.expression import Op

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from handfast.flow.block import Block
 from handfast.core.join_core import JoinCore
+from handfast.flow.block import Block
 from handfast.flow.time import END, Horizon
 from handfast.plan import Plan
 

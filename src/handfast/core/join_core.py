@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.core.recipe import recipe
 from handfast.core.segment import Segment
 from handfast.core.span import window_span
 from handfast.errors import EngineError
+from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.flow.time import Horizon, Progress
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import Keys

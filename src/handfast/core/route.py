@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.core.recipe import recipe
+from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import canonical, mix
 from handfast.kernels.strings import StringTable

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
@@ -15,13 +16,19 @@ from handfast.spec.join import BoundJoin
 
 def take_in(batch: pa.RecordBatch, time: str) -> Block | None:
     """The rows that have a usable time, as a block."""
+    return split(batch, time)[0]
+
+
+def split(batch: pa.RecordBatch, time: str) -> tuple[Block | None, pa.RecordBatch | None]:
+    """The rows that have a usable time, as a block, and those that are rejected because they have none."""
     times, refused = admit_times(batch.column(time))
+    rejected = None
     if refused.any():
+        rejected = batch.take(pa.array(np.flatnonzero(refused)))
         rows = np.flatnonzero(~refused)
         batch, times = batch.take(pa.array(rows)), times[rows]
-    if not len(times):
-        return None
-    return Block(batch, times, np.full(len(times), HOME, np.uint8))
+    block = Block(batch, times, np.full(len(times), HOME, np.uint8)) if len(times) else None
+    return block, rejected
 
 
 def progress_of(blocks: Sequence[Block | None]) -> Progress:
@@ -42,10 +49,16 @@ class Admission:
 
     def admit(self, blocks: Sequence[Block | None], progress: Progress) -> list[Block | None]:
         """The rows of a batch that are in time; afterwards the streams have come as far as `progress` says."""
+        return self.part(blocks, progress)[0]
+
+    def part(self, blocks: Sequence[Block | None], progress: Progress) -> tuple[list[Block | None], list[Block | None]]:
+        """The rows of a batch that are in time, and those that are late."""
         watermark = self.watermark
-        admitted: list[Block | None] = []
-        for block in blocks:
-            kept = block.take(block.times >= watermark) if block is not None else None
-            admitted.append(kept if kept is not None and len(kept) else None)
         self.progress = self.progress.advanced(progress)
-        return admitted
+        in_time = [_only(block, block.times >= watermark) if block is not None else None for block in blocks]
+        late = [_only(block, block.times < watermark) if block is not None else None for block in blocks]
+        return in_time, late
+
+
+def _only(block: Block, rows: NDArray[np.bool_]) -> Block | None:
+    return block.take(rows) if rows.any() else None

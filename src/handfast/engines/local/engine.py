@@ -22,7 +22,7 @@ class LocalJoin:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._admission = Admission(plan.join)
+        self.admission = Admission(plan.join)
         self._stamper = Stamper(plan.join) if plan.join.counted else None
         self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
         self.cores = [JoinCore(plan) for _ in range(plan.cores)]
@@ -30,14 +30,19 @@ class LocalJoin:
     def push(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.RecordBatch]:
         """Take in one batch of some of the streams and give the matches that are decided now."""
         blocks = _take_in(self.plan, tables)
-        admitted = self._admission.admit(blocks, progress_of(blocks))
-        yield from self._join(admitted, self._admission.watermark)
+        admitted = self.admission.admit(blocks, progress_of(blocks))
+        yield from self.join(admitted, self.admission.watermark)
 
     def close(self) -> Iterator[pa.RecordBatch]:
         """Every stream has ended: give the matches that waited for what might still come."""
-        yield from self._join([None] * len(self._routers), END)
+        yield from self.join([None] * len(self._routers), END)
 
-    def _join(self, admitted: Sequence[Block | None], watermark: int) -> Iterator[pa.RecordBatch]:
+    def waiting(self, stream: int) -> int:
+        """How many tuples of a stream wait for their place to be final."""
+        return sum(map(len, self._stamper.waiting[stream])) if self._stamper is not None else 0
+
+    def join(self, admitted: Sequence[Block | None], watermark: int) -> Iterator[pa.RecordBatch]:
+        """The matches that admitted tuples bring, with the join's watermark where it is now."""
         horizon = Horizon(watermark, (0,) * len(self._routers))
         if self._stamper is not None:
             admitted, horizon = self._stamper.stamp(admitted, watermark)

@@ -13,10 +13,17 @@ class LocalOptions:
 
     Args:
         cores: How many JoinCores share the windows. The result is the same for every number.
+        memory_limit: In a session, how many bytes the stored tuples may take; a batch that would go beyond it is
+            refused before anything is lost.
     """
 
     cores: int = 1
+    memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.cores, int) or self.cores < 1:
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")
+        if self.memory_limit is not None and self.memory_limit <= 0:
+            raise SpecError(
+                f"LocalOptions(memory_limit=…) must be a positive number of bytes, not {self.memory_limit!r}"
+            )

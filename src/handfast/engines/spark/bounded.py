@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from handfast.flow.block import Block
 from handfast.core.bounded import run_bounded
+from handfast.flow.block import Block
 from handfast.plan import Plan
 
 Run = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -1,0 +1,176 @@
+"""A join fed by hand: push batches of any stream in any order, read what comes out, see what became of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from handfast.engines.local.engine import LocalJoin, result_schema
+from handfast.engines.local.options import LocalOptions
+from handfast.errors import EngineError, SpecError
+from handfast.flow.admission import progress_of, split
+from handfast.flow.batch import as_batch, as_table, schema_of
+from handfast.flow.block import HOME, Block
+from handfast.flow.metrics import Metrics, StreamMetrics
+from handfast.flow.time import END, NEVER, Progress
+from handfast.plan import make_plan
+from handfast.spec.join import JoinSpec
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Session:
+    """A join in this process that takes batches as they come."""
+
+    def __init__(self, spec: JoinSpec, schemas: Mapping[str, pa.Schema], options: LocalOptions | None = None) -> None:
+        missing = [name for name in spec.names if name not in schemas]
+        if missing:
+            raise SpecError(f"The session needs the schema of stream {missing[0]!r}: schemas={{{missing[0]!r}: …}}")
+        self._options = options or LocalOptions()
+        self._schemas = {name: schemas[name] for name in spec.names}
+        bound = spec.bind({name: schema_of(schema) for name, schema in self._schemas.items()})
+        for stream in spec.streams:
+            if stream.lateness is None:
+                raise SpecError(
+                    f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
+                    "newest; write JoinSpec(…, lateness='30 seconds')"
+                )
+        self._join = LocalJoin(make_plan(bound, self._options.cores))
+        self._bound = bound
+        self._rows_in = dict.fromkeys(spec.names, 0)
+        self._late: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
+        self._rejected: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
+        self._counts = {"late": dict.fromkeys(spec.names, 0), "rejected": dict.fromkeys(spec.names, 0)}
+        self._matches = 0
+        self._closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the matches."""
+        empty = {name: schema.empty_table() for name, schema in self._schemas.items()}
+        return result_schema(self._join.plan, empty)
+
+    def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
+        """Take in a batch of one stream, Arrow, pandas or Polars; give the matches that are decided now.
+
+        A batch that does not fit is refused whole, and the session goes on as if it had not come.
+        """
+        self._check_open()
+        position = self._position(stream)
+        batch = self._fitting(stream, rows)
+        self._check_memory(batch)
+        block, rejected = split(batch, self._bound.times[position])
+        blocks: list[Block | None] = [block if k == position else None for k in range(len(self._schemas))]
+        self._rows_in[stream] += batch.num_rows
+        if rejected is not None:
+            self._refuse("rejected", self._rejected, stream, rejected)
+        admitted, late = self._join.admission.part(blocks, progress_of(blocks))
+        held_back = late[position]
+        if held_back is not None:
+            self._refuse("late", self._late, stream, held_back.batch)
+        return self._given(admitted)
+
+    def advance(self, stream: str, time: datetime | int) -> list[pa.RecordBatch]:
+        """Say that a stream has come to a time (microseconds since 1970, or a datetime), though no row shows it."""
+        self._check_open()
+        if isinstance(time, datetime):
+            aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+            time = (aware - _EPOCH) // timedelta(microseconds=1)
+        position = self._position(stream)
+        reached = Progress(tuple(time if k == position else NEVER for k in range(len(self._schemas))))
+        none: list[Block | None] = [None] * len(self._schemas)
+        self._join.admission.part(none, reached)
+        return self._given(none)
+
+    def close(self) -> list[pa.RecordBatch]:
+        """End every stream; give the matches that waited for what might still come."""
+        if self._closed:
+            return []
+        self._closed = True
+        return self._count(list(self._join.close()))
+
+    def late_rows(self) -> dict[str, pa.Table]:
+        """The late rows of each stream since the last call."""
+        return self._drained(self._late)
+
+    def rejected_rows(self) -> dict[str, pa.Table]:
+        """The rows of each stream without a usable time since the last call."""
+        return self._drained(self._rejected)
+
+    def metrics(self) -> Metrics:
+        """What became of every row so far."""
+        streams = {name: self._stream_metrics(k, name) for k, name in enumerate(self._schemas)}
+        watermark = END if self._closed else self._join.admission.watermark
+        return Metrics(streams, self._matches, None if watermark == NEVER else watermark)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closed = True
+
+    # -- pieces ----------------------------------------------------------------------------------
+
+    def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
+        return self._count(list(self._join.join(admitted, self._join.admission.watermark)))
+
+    def _count(self, matches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        self._matches += sum(batch.num_rows for batch in matches)
+        return matches
+
+    def _refuse(self, what: str, kept: dict[str, list[pa.RecordBatch]], stream: str, rows: pa.RecordBatch) -> None:
+        self._counts[what][stream] += rows.num_rows
+        kept[stream].append(rows)
+
+    def _drained(self, kept: dict[str, list[pa.RecordBatch]]) -> dict[str, pa.Table]:
+        tables = {n: pa.Table.from_batches(batches, schema=self._schemas[n]) for n, batches in kept.items()}
+        for batches in kept.values():
+            batches.clear()
+        return tables
+
+    def _stream_metrics(self, position: int, name: str) -> StreamMetrics:
+        late, rejected = self._counts["late"][name], self._counts["rejected"][name]
+        waiting = self._join.waiting(position)
+        blocks = [block for core in self._join.cores for block in core.segments[position].blocks]
+        live = sum(int(np.count_nonzero(block.flags & HOME)) for block in blocks)
+        expired = self._rows_in[name] - late - rejected - waiting - live
+        return StreamMetrics(self._rows_in[name], waiting, live, expired, late, 0, rejected)
+
+    def _position(self, stream: str) -> int:
+        if stream not in self._schemas:
+            raise SpecError(f"The session has no stream {stream!r}; it has {', '.join(self._schemas)}")
+        return list(self._schemas).index(stream)
+
+    def _fitting(self, stream: str, rows: Any) -> pa.RecordBatch:
+        table, wanted = as_table(rows, stream), self._schemas[stream]
+        missing = [name for name in wanted.names if name not in table.schema.names]
+        extra = [name for name in table.schema.names if name not in wanted.names]
+        if missing or extra:
+            what = f"lacks {missing[0]!r}" if missing else f"has {extra[0]!r}, which the session does not know"
+            raise SpecError(f"A batch of stream {stream!r} {what}; it must have {', '.join(wanted.names)}")
+        try:
+            return as_batch(table.select(wanted.names).cast(wanted))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SpecError(f"A batch of stream {stream!r} does not fit its schema: {error}") from None
+
+    def _check_memory(self, batch: pa.RecordBatch) -> None:
+        limit = self._options.memory_limit
+        if limit is None:
+            return
+        held = sum(block.batch.nbytes for core in self._join.cores for block in core.blocks())
+        kept = sum(b.nbytes for own in (*self._late.values(), *self._rejected.values()) for b in own)
+        needed = held + kept + batch.nbytes * len(self._join.cores)
+        if needed > limit:
+            raise EngineError(
+                f"The batch would take the session to {needed:,} bytes, over its memory_limit of {limit:,}; nothing "
+                "was lost: push smaller batches, shorten the windows, read late_rows(), or raise the limit"
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError("The session is closed; open a new one with hf.session(…)")

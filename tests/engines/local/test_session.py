@@ -1,0 +1,135 @@
+"""The session: batches in any order, matches at once, every row accounted for."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from tests.judges.rows import multiset, result_of
+from tests.strategies import Case
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("x", pa.int64())])
+SPEC = hf.JoinSpec(("r", "s"), "r.x = s.x", window="10 seconds", time="ts", lateness="2 seconds")
+SECOND = 1_000_000
+
+
+def _rows(*rows: tuple[int | None, int]) -> pa.Table:
+    times = pa.array([None if t is None else t * SECOND for t, _ in rows], SCHEMA.field("ts").type)
+    return pa.table({"ts": times, "x": pa.array([x for _, x in rows], pa.int64())})
+
+
+def _session(**options: Any) -> Any:
+    return hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(**options))
+
+
+def _count(batches: list[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def test_matches_come_when_the_later_tuple_is_pushed() -> None:
+    with _session() as session:
+        assert 0 == _count(session.push("r", _rows((10, 1), (11, 2))))
+        assert 1 == _count(session.push("s", _rows((12, 1))))
+        assert 1 == _count(session.push("s", _rows((13, 2), (13, 9))))
+        assert session.schema.names == ["r_ts", "r_x", "s_ts", "s_x", "match_time"]
+
+
+def test_late_and_rejected_rows_are_counted_and_can_be_read_once() -> None:
+    with _session() as session:
+        session.push("r", _rows((20, 1)))
+        session.push("s", _rows((20, 2)))
+        assert 0 == _count(session.push("s", _rows((17, 1), (None, 1))))
+        assert 1 == _count(session.push("s", _rows((18, 1))))
+        assert [17 * SECOND] == session.late_rows()["s"]["ts"].cast(pa.int64()).to_pylist()
+        assert [None] == session.rejected_rows()["s"]["ts"].to_pylist()
+        assert 0 == session.late_rows()["s"].num_rows
+        of_s = session.metrics().streams["s"]
+        assert (4, 1, 1) == (of_s.rows_in, of_s.late, of_s.rejected)
+        assert 18 * SECOND == session.metrics().watermark
+
+
+def test_advance_moves_the_watermark_without_rows() -> None:
+    with _session() as session:
+        session.push("r", _rows((10, 1)))
+        session.advance("r", datetime.fromtimestamp(100, UTC))
+        session.advance("s", 100 * SECOND)
+        assert 98 * SECOND == session.metrics().watermark
+        assert 0 == session.metrics().streams["r"].live
+        assert 0 == _count(session.push("s", _rows((15, 1))))
+        assert 1 == session.metrics().streams["s"].late
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_row_is_accounted_for_at_every_moment(seed: int) -> None:
+    case = Case.of(seed)
+    case = case if seed % 2 else case.counted(random.Random(seed))
+    schemas = {name: table.schema for name, table in case.tables.items()}
+    session = hf.session(case.spec, schemas, options=hf.LocalOptions(cores=case.cores))
+    pushes = [(name, table) for step in case.steps for name, table in step.items()]
+    sent: Counter[str] = Counter()
+    found: Counter[tuple[Any, ...]] = Counter()
+    admitted: dict[str, list[pa.Table]] = {name: [] for name in case.streams}
+    for name, table in pushes:
+        batches = session.push(name, table)
+        sent[name] += table.num_rows
+        for batch in batches:
+            found += multiset(result_of(pa.Table.from_batches([batch])))
+        for stream, own in session.metrics().streams.items():
+            parts = own.waiting + own.live + own.expired + own.late + own.shed + own.rejected
+            assert own.rows_in == parts == sent[stream]
+            assert min(own.waiting, own.live, own.expired, own.late, own.rejected) >= 0
+        admitted[name].append(table)
+    for batch in session.close():
+        found += multiset(result_of(pa.Table.from_batches([batch])))
+    assert sum(found.values()) == session.metrics().matches
+    # one push is one batch: the oracle's door is fed the same way
+    from dataclasses import replace
+
+    assert replace(case, steps=[{name: table} for name, table in pushes]).expected_at_close() == found
+
+
+def test_a_batch_that_does_not_fit_is_refused_whole_and_the_session_goes_on() -> None:
+    with _session() as session:
+        session.push("r", _rows((10, 1)))
+        with pytest.raises(hf.SpecError, match="lacks 'x'"):
+            session.push("s", _rows((10, 1)).drop_columns(["x"]))
+        with pytest.raises(hf.SpecError, match="has 'y', which the session does not know"):
+            session.push("s", _rows((10, 1)).append_column("y", pa.array([1])))
+        with pytest.raises(hf.SpecError, match="does not fit its schema"):
+            session.push("s", pa.table({"ts": ["never"], "x": [1]}))
+        with pytest.raises(hf.SpecError, match="no stream 'q'; it has r, s"):
+            session.push("q", _rows((10, 1)))
+        assert 0 == session.metrics().streams["s"].rows_in
+        assert 1 == _count(session.push("s", _rows((11, 1))))
+
+
+def test_the_memory_limit_refuses_before_anything_is_lost() -> None:
+    with _session(memory_limit=2_000) as session:
+        session.push("r", _rows(*((10, k) for k in range(50))))
+        before = session.metrics()
+        with pytest.raises(hf.EngineError, match=r"over its memory_limit of 2,000; nothing was lost"):
+            session.push("r", _rows(*((10, k) for k in range(200))))
+        assert before == session.metrics()
+        assert 1 == _count(session.push("s", _rows((11, 7))))
+
+
+def test_a_closed_session_says_so() -> None:
+    session = _session()
+    session.close()
+    assert [] == session.close()
+    with pytest.raises(hf.EngineError, match="closed"):
+        session.push("r", _rows((1, 1)))
+
+
+def test_an_unbounded_stream_needs_a_lateness() -> None:
+    spec = hf.JoinSpec(("r", "s"), "TRUE", window="1 s", time="ts")
+    with pytest.raises(hf.SpecError, match="needs a lateness"):
+        hf.session(spec, {"r": SCHEMA, "s": SCHEMA})
+    with pytest.raises(hf.SpecError, match="needs the schema of stream 's'"):
+        hf.session(SPEC, {"r": SCHEMA})
