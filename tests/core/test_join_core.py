@@ -72,7 +72,7 @@ def test_a_core_restored_from_its_blocks_after_every_step_goes_on_the_same(seed:
         core = (
             JoinCore(plan)
             if manifest is None
-            else JoinCore.restore(plan, Manifest.decode(manifest), lambda id_: Block.decode(store[id_]))
+            else JoinCore.restore(plan, Manifest.decode(manifest), lambda id_, store=store: Block.decode(store[id_]))
         )
         for batch in core.step(admitted, horizon):
             result += multiset(result_of(pa.Table.from_batches([batch])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def _ranks_of_nested(column: pa.Array) -> NDArray[np.int64]:
     order = sorted(range(len(keys)), key=keys.__getitem__)
     ranks = np.zeros(len(keys), np.int64)
     rank = 0
-    for before, at in zip(order, order[1:], strict=False):
+    for before, at in pairwise(order):
         rank += keys[before] != keys[at]
         ranks[at] = rank
     return ranks

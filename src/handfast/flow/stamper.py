@@ -1,7 +1,7 @@
 """Stamps: every tuple's place in the order of all, given once it is final.
 
-A tuple's place is final when no tuple that is still to come can stand before it: when the watermark has passed its time.
-Until then it waits.
+A tuple's place is final when no tuple that is still to come can stand before it: when the watermark has passed its
+time. Until then it waits.
 """
 
 from __future__ import annotations

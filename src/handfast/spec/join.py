@@ -44,7 +44,7 @@ class JoinSpec:
     Args:
         streams: The streams' names in their order: at equal times the first is taken to have come first.
         on: The predicate, a SQL condition over `stream.column`.
-        window: How long a tuple of a stream stays, like "10 minutes" or "500 rows": one for all streams, or one by stream.
+        window: How long a tuple stays, like "10 minutes" or "500 rows": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
         how: "inner".
