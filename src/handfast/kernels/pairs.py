@@ -67,7 +67,7 @@ class PairKernels:
         return r_at[:kept], s_at[:kept]
 
     def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
-        """Whether two tuples of these times can be in a window together; where tuples are counted, times do not tell."""
+        """Whether tuples of these times can be in a window together; where tuples are counted, times do not tell."""
         if self._rule.stamped:
             return True
         longest = max(self._rule.lengths)

@@ -23,13 +23,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
-from handfast.flow.block import Block
 from handfast.core.join_core import Manifest
-from handfast.engines.spark import engine, operator
+from handfast.engines.spark import blocks, engine, operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.pack import Pack
 from handfast.errors import EngineError
+from handfast.flow.block import Block
 from handfast.plan import Plan, Routing, make_plan
 from tests.engines.spark import crash_job
 from tests.engines.spark.crash_job import (
@@ -414,9 +414,9 @@ class Workers:
 
     def be(self, number: int) -> None:
         """Go on as this worker."""
-        cores, blocks = self._caches[number]
+        cores, known = self._caches[number]
         self._monkeypatch.setattr(operator, "_cores", cores)
-        self._monkeypatch.setattr(operator, "_blocks", blocks)
+        self._monkeypatch.setattr(blocks, "_known", known)
 
 
 @pytest.mark.parametrize("seed", range(2))
