@@ -37,7 +37,7 @@ CORES = 2
 ROWS = 100  # of each stream in a trigger
 WARM_UP = 2  # triggers at the start of every turn that do not count
 TIMED = 5  # triggers of a turn that count
-FIRST_TURN = 15  # triggers of the turn that does not count
+FIRST_TURN = 12  # triggers of the turn that does not count
 WORKLOAD = Workload(CellJoin(domain=2_000), seed=42, rate=1_000)
 JOINS = {"hash": "r.x = s.a", "range": "r.x BETWEEN s.a - 10 AND s.a + 10 AND r.y < s.b"}
 
@@ -238,7 +238,7 @@ def setting() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=6, help="of every query")
+    parser.add_argument("--turns", type=int, default=4, help="of every query")
     turns = parser.parse_args().turns
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""What a user calls: join, explain, configure."""
+"""What a user calls: join, explain, configure, session."""
 
 from __future__ import annotations
 
