@@ -647,7 +647,8 @@ def measure(case: Case) -> set[str]:
             except oracle.Refused:
                 found.add("refused arithmetic")
                 truth = False
-            held = oracle.holds(windows[R], r, s) if r.rank < s.rank else oracle.holds(windows[S], s, r)
+            first = r.rank < s.rank
+            held = oracle.holds(windows[R], r, s, stream=R) if first else oracle.holds(windows[S], s, r, stream=S)
             found.add(
                 {(True, True): "matches", (False, True): "non-matches", (True, False): "expiry"}.get(
                     (truth, held), "far"

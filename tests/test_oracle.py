@@ -78,7 +78,7 @@ def test_a_window_holds_what_is_younger_than_its_length_and_came_before() -> Non
     window, at = TimeWindow(10), Stamp(5, 100, 0, (5, 0))
 
     def held(rank: int, time: int) -> bool:
-        return holds(window, Stamp(rank, time, 0, (0, 0)), at)
+        return holds(window, Stamp(rank, time, 0, (0, 0)), at, stream=0)
 
     assert held(4, 91)
     assert not held(4, 90)
@@ -337,9 +337,9 @@ def every_pair(join: BoundJoin, tables: oracle.Tables) -> list[tuple[int, int]]:
             if r_stamp is None or s_stamp is None:
                 continue
             if r_stamp.rank < s_stamp.rank:
-                held = holds(r_window, r_stamp, s_stamp)
+                held = holds(r_window, r_stamp, s_stamp, stream=0)
             else:
-                held = holds(s_window, s_stamp, r_stamp)
+                held = holds(s_window, s_stamp, r_stamp, stream=1)
             if held and oracle.evaluate(join.predicate, (tables[r][i], tables[s][j])) is True:
                 found.append((i, j))
     return found

@@ -34,13 +34,18 @@ from tests.judges.rows import multiset, schemas_of, tables_of
 # Workers take the classes below from the driver: this file may lie outside of their path.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-FILES = 5  # of each stream; one of each is a batch
+FILES = 4  # of each stream; one of each is a batch
 PARTITIONS = 2  # cores, and so tasks of the stateful operator
 SOON = 300.0  # seconds in which anything that will happen has happened, on the busiest machine
-PREDICATES = {"range": "r.x BETWEEN s.a - 10 AND s.a + 10", "meet": "(r.x + s.a) % 23 = 0 AND r.y < s.b"}
+BAND = "r.x BETWEEN s.a - 10 AND s.a + 10"
+JOINS = {"range": (BAND, "short"), "meet": ("(r.x + s.a) % 23 = 0 AND r.y < s.b", "short"), "count": (BAND, "mixed")}
+WINDOWS: dict[str, Any] = {
+    "short": {"r": "2 seconds", "s": "3 seconds"},  # many tuples expire
+    "long": "9 seconds",  # blocks are merged
+    "mixed": {"r": "100 rows", "s": "3 seconds"},  # a sequencer stands before the cores
+}
 
 _ROWS = 80  # in a file: 1.6 seconds of event time
-_WINDOWS = {"short": {"r": "2 seconds", "s": "3 seconds"}, "long": "9 seconds"}  # many tuples expire; blocks are merged
 _LATENESS = timedelta(seconds=1)
 _WORKLOAD = Workload(CellJoin(domain=1_500), seed=20, rate=50, disorder=_LATENESS)
 
@@ -48,9 +53,10 @@ _WORKLOAD = Workload(CellJoin(domain=1_500), seed=20, rate=50, disorder=_LATENES
 # -- the joins -------------------------------------------------------------------------------------------------------
 
 
-def spec(join: str, window: str = "short") -> hf.JoinSpec:
-    """One of the joins, by the way its tuples are routed."""
-    return hf.JoinSpec(("r", "s"), PREDICATES[join], window=_WINDOWS[window], time="ts", lateness=_LATENESS)
+def spec(join: str, window: str | None = None) -> hf.JoinSpec:
+    """One of the joins, with its own windows or with others."""
+    predicate, own = JOINS[join]
+    return hf.JoinSpec(("r", "s"), predicate, window=WINDOWS[window or own], time="ts", lateness=_LATENESS)
 
 
 def rows(stream: str, first: int, last: int) -> pa.Table:
@@ -79,10 +85,13 @@ def write_files(folder: Path, first: int = 0, last: int = FILES) -> None:
 
 
 @cache
-def expected(join: str, window: str = "short", *, files: int = FILES) -> Counter[tuple[Any, ...]]:
-    """What the oracle finds in the first files."""
-    tables = {stream: rows(stream, 0, files * _ROWS) for stream in ("r", "s")}
-    found = multiset(oracle.result(spec(join, window).bind(schemas_of(tables)), tables_of(tables)))
+def expected(join: str, window: str | None = None, *, files: int = FILES) -> Counter[tuple[Any, ...]]:
+    """What the oracle says is decided when the first files have come, and more may."""
+    batches = steps(files=files)
+    bound = spec(join, window).bind(schemas_of(batches[0]))
+    admission = oracle.admit(bound, map(tables_of, batches))
+    assert not any(admission.late.values())
+    found = multiset(oracle.result(bound, oracle.final(bound, admission)))
     assert found
     return found
 
