@@ -74,8 +74,8 @@ def stamp(join: BoundJoin, tables: Tables) -> list[list[Stamp | None]]:
 def _ties(join: BoundJoin) -> list[tuple[str, ...]]:
     """By stream, the columns that decide which of two tuples of the same time came first."""
     return [
-        schema.names if stream.sequence is None else (stream.sequence, *schema.names)
-        for stream, schema in zip(join.spec.streams, join.schemas, strict=True)
+        schema.names if sequence is None else (sequence, *schema.names)
+        for sequence, schema in zip(join.sequences, join.schemas, strict=True)
     ]
 
 

@@ -101,4 +101,4 @@ def make_plan(join: BoundJoin, cores: int) -> Plan:
 
 def _has_room(band: Band) -> bool:
     """Whether the band's bounds are small enough for sums of keys and bounds to stay inside int64."""
-    return max(abs(band.low), abs(band.high)) < _LARGEST_BOUND
+    return max(abs(band.low), abs(band.high), band.constants) < _LARGEST_BOUND

@@ -83,12 +83,8 @@ def expiry_a_tuple_early(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def ties_between_the_streams_the_other_way_round(patch: pytest.MonkeyPatch) -> None:
-    search = np.searchsorted
-
-    def reversed_side(a: Any, v: Any, side: str = "left") -> Any:
-        return search(a, v, side="left" if side == "right" else "right")
-
-    patch.setattr(stamper.np, "searchsorted", reversed_side)
+    came_before = stamper.came_before
+    patch.setattr(stamper, "came_before", lambda times, at, is_first: came_before(times, at, not is_first))
 
 
 @mutant
@@ -282,13 +278,10 @@ def _case(seed: int) -> Case:
 
 
 def _is_caught(case: Case) -> bool:
-    """Whether the case tells, by a wrong result or by an error."""
-    try:
-        if case.expected() != local_bounded(case):
-            return True
-        return (case.expected_of_steps(), case.expected_at_close()) != local_steps_and_close(case)
-    except (ArithmeticError, LookupError, ValueError):
+    """Whether the case tells by a wrong result."""
+    if case.expected() != local_bounded(case):
         return True
+    return (case.expected_of_steps(), case.expected_at_close()) != local_steps_and_close(case)
 
 
 @pytest.mark.parametrize("bug", MUTANTS, ids=lambda bug: bug.__name__)

@@ -65,6 +65,7 @@ class JoinCore:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._recipe = recipe(plan)
+        self.expired = [0] * len(plan.join.schemas)  # tuples at home here that have left their windows
         self._forget()
 
     # -- state -----------------------------------------------------------------------------------
@@ -140,7 +141,8 @@ class JoinCore:
         """Free what no tuple still to come can meet, and keep the number of blocks small."""
         for stream, segment in enumerate(self._segments):
             span = window_span(self.plan.join.spec.streams[stream].window, stream)
-            segment.expire(lambda block, span=span: span.is_over(block, horizon))  # type: ignore[misc]
+            freed = segment.expire(lambda block, span=span: span.is_over(block, horizon))  # type: ignore[misc]
+            self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)
         live = sum(segment.live for segment in self._segments)
         inputs = sum(map(len, self._recipe.program.inputs))

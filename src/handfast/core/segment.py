@@ -104,14 +104,17 @@ class Segment:
         seen = tuple(known[first:] for known in every.seen)
         return Columns([value[first:] for value in every.values], statuses, every.times[first:], seen), first
 
-    def expire(self, is_over: Callable[[Block], bool]) -> None:
-        """Free the blocks all of whose tuples have left the window."""
-        kept = [k for k, block in enumerate(self.blocks) if not is_over(block)]
+    def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
+        """Free the blocks all of whose tuples have left the window, and give them back."""
+        over = [is_over(block) for block in self.blocks]
+        kept = [k for k, gone in enumerate(over) if not gone]
+        freed = [block for block, gone in zip(self.blocks, over, strict=True) if gone]
         self.blocks = [self.blocks[k] for k in kept]
         self._starts = [self._starts[k] for k in kept]
         self._live = sum(map(len, self.blocks))
         if self.index is not None:
             self.index.oldest = self.first
+        return freed
 
     def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
         """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans but a part of the window.

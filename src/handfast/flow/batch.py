@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from handfast.errors import SpecError
@@ -63,7 +64,26 @@ def as_table(data: Any, stream: str) -> pa.Table:
             f"Stream {stream!r} is a {type(data).__module__}.{type(data).__name__}; "
             "handfast joins Spark DataFrames, or Arrow, pandas and Polars tables"
         )
-    return data
+    return _plain(data)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table with layouts that Arrow itself cannot gather from (views, runs) as ordinary columns.
+
+    Dictionaries get wide indices: several of them together may have more values than narrow ones can count.
+    """
+    for k, field in enumerate(table.schema):
+        column = table.column(k)
+        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
+            plain = column.cast(pa.large_string() if pa.types.is_string_view(field.type) else pa.large_binary())
+        elif pa.types.is_run_end_encoded(field.type):
+            plain = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
+        elif pa.types.is_dictionary(field.type) and field.type.index_type.bit_width < 32:
+            plain = column.cast(pa.dictionary(pa.int32(), field.type.value_type, field.type.ordered))
+        else:
+            continue
+        table = table.set_column(k, field.name, plain)
+    return table
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:

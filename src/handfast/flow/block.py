@@ -35,6 +35,11 @@ class Block:
     def __len__(self) -> int:
         return len(self.times)
 
+    @property
+    def at_home(self) -> int:
+        """How many of the tuples are at their own core."""
+        return int(np.count_nonzero(self.flags & HOME))
+
     @cached_property
     def least_time(self) -> int:
         return int(self.times.min())

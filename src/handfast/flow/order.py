@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, time, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from handfast.flow.block import Block
+from handfast.flow.time import micros
 
 
 def in_order(block: Block, sequence: str | None) -> Block:
@@ -34,11 +37,16 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
     """Each value's place in Spark's order: NULL first, NaN last."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_nested(column.type):
-        return _ranks_of_nested(column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    ranks: NDArray[np.int64] = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+    if pa.types.is_timestamp(column.type):
+        column = pa.array(
+            micros(column), mask=column.is_null().to_numpy(zero_copy_only=False)
+        )  # Spark has no finer ones
+    try:
+        ranks: NDArray[np.int64] = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+    except (pa.ArrowNotImplementedError, TypeError):
+        return _ranks_of_values(column)
     ranks[column.is_null().to_numpy(zero_copy_only=False)] = 0
     if pa.types.is_floating(column.type):
         nan = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)
@@ -46,7 +54,7 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
     return ranks
 
 
-def _ranks_of_nested(column: pa.Array) -> NDArray[np.int64]:
+def _ranks_of_values(column: pa.Array) -> NDArray[np.int64]:
     keys = [_key(value) for value in column.to_pylist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     ranks = np.zeros(len(keys), np.int64)
@@ -67,4 +75,6 @@ def _key(value: Any) -> tuple[Any, ...]:
         return (1, [_key(item) for item in value.values()])
     if isinstance(value, list | tuple):
         return (1, [_key(item) for item in value])
-    return (1, value)
+    if isinstance(value, str | bytes | bool | int | Decimal | date | time | timedelta):
+        return (1, value)
+    return (1, repr(value))  # Spark has no such type: any order will do, as long as it is one

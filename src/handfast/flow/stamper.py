@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from handfast.flow.block import Block
 from handfast.flow.order import in_order
 from handfast.flow.time import Horizon
 from handfast.spec.join import BoundJoin
 
+_MOST_WAITING = 64  # blocks of a stream that wait before they become one
+
 
 class Stamper:
     """Holds tuples back until their place is final, then stamps them."""
 
     def __init__(self, join: BoundJoin) -> None:
-        self._sequences = [stream.sequence for stream in join.spec.streams]
+        self._sequences = join.sequences
         self.waiting: list[list[Block]] = [[] for _ in self._sequences]
         self.counts = [0] * len(self._sequences)
 
@@ -35,13 +38,10 @@ class Stamper:
                 continue
             seen = []
             for other, count in enumerate(self.counts):
-                if other == stream:
-                    before = np.arange(len(block), dtype=np.int64)
-                else:
-                    # at equal times the stream that is named first came first
-                    side = "right" if other < stream else "left"
-                    before = np.searchsorted(times[other], block.times, side=side)  # type: ignore[call-overload]
-                seen.append(count + before)
+                own = np.arange(len(block), dtype=np.int64)
+                seen.append(
+                    count + (own if other == stream else came_before(times[other], block.times, other < stream))
+                )
             stamped.append(block.with_seen(tuple(seen)))
         self.counts = [count + len(own) for count, own in zip(self.counts, times, strict=True)]
         return stamped, Horizon(watermark, tuple(self.counts))
@@ -49,11 +49,22 @@ class Stamper:
     def _release(self, stream: int, block: Block | None, watermark: int) -> Block | None:
         """The waiting and new tuples below the watermark, in order; the others wait on."""
         blocks = [*self.waiting[stream], *([block] if block is not None else [])]
-        released, self.waiting[stream] = [], []
+        released, waiting = [], []
         for each in blocks:
+            if each.least_time >= watermark:
+                waiting.append(each)
+                continue
             final = each.times < watermark
-            if final.any():
-                released.append(each.take(final))
+            released.append(each.take(final))
             if not final.all():
-                self.waiting[stream].append(each.take(~final))
-        return in_order(Block.concat(released), self._sequences[stream]) if released else None
+                waiting.append(each.take(~final))
+        ordered = in_order(Block.concat(released), self._sequences[stream]) if released else None
+        self.waiting[stream] = waiting if len(waiting) < _MOST_WAITING else [Block.concat(waiting)]
+        return ordered
+
+
+def came_before(times: NDArray[np.int64], at: NDArray[np.int64], is_first: bool) -> NDArray[np.int64]:
+    """How many tuples of another stream came before each of these; at equal times the stream named first did."""
+    if is_first:
+        return np.searchsorted(times, at, side="right")
+    return np.searchsorted(times, at, side="left")

@@ -45,8 +45,9 @@ class BandScale:
         else:
             self._low, self._high = float(band.low), float(band.high)
             self._error = 2 * (band.steps + max(map(len, band.keys)) + 2) * max(band.unit, 2.0**-53)
-            reach = max(abs(self._low), abs(self._high))
-            self._width = max(self._high - self._low, 8 * self._error * reach) or 1.0
+            reach = max(abs(self._low), abs(self._high), float(band.constants))
+            least = band.steps * (2.0**-149 if band.unit == 2.0**-24 else 2.0**-1074)  # what underflow can lose
+            self._width = max(self._high - self._low, 8 * (self._error * reach + least)) or 1.0
 
     def keys(self, side: int, columns: Columns) -> BandKeys:
         """The keys of tuples on one side of the band."""

@@ -15,7 +15,7 @@ from handfast.flow.block import Block, Seen
 from handfast.flow.time import micros
 from handfast.kernels.codegen import LITERAL_BYTES
 from handfast.kernels.compile import blank, derive_kernel
-from handfast.kernels.program import Input, Program
+from handfast.kernels.program import Input, Program, Slot
 from handfast.kernels.strings import StringTable
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, walk
 from handfast.spec.types import Kind, Type
@@ -139,6 +139,8 @@ class ColumnReader:
         return int(value).to_bytes(LITERAL_BYTES, "little", signed=True)
 
     def _decode(self, column: pa.Array, type_: Type) -> tuple[Array, NDArray[np.uint8] | None]:
+        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+            column = column.dictionary_decode()  # a NULL among the dictionary's own values
         status = None
         if column.null_count:
             status = column.is_null().to_numpy(zero_copy_only=False).astype(np.uint8)
@@ -181,7 +183,7 @@ class _Derivation:
         """Values and statuses of every derived column."""
         if not self._columns:
             return {}
-        kernel = derive_kernel(self._shapes, tuple(Input(column, column) for column in self.sources))
+        kernel = derive_kernel(self._shapes, tuple(Slot(column, False) for column in self.sources))
         zeros = np.zeros(count, np.uint8)
         values = [value for value, _ in sources]
         statuses = [status if status is not None else zeros for _, status in sources]

@@ -28,7 +28,7 @@ from handfast.kernels.codegen import (
     splat,
 )
 from handfast.kernels.native import Native, load
-from handfast.kernels.program import Input
+from handfast.kernels.program import Slot
 from handfast.kernels.window import Stamps, holds
 from handfast.spec.expression import Column, Expr, Literal, rewrite
 from handfast.spec.types import Kind
@@ -54,7 +54,7 @@ def blank(expr: Expr) -> Expr:
 
 @lru_cache(maxsize=512)
 def scan_kernel(
-    shape: Expr, inputs: tuple[tuple[Input, ...], ...], counted: tuple[bool, bool], outer: int, nullable: bool
+    shape: Expr, inputs: tuple[tuple[Slot, ...], ...], counted: tuple[bool, bool], outer: int, nullable: bool
 ) -> Native:
     """Find the pairs of an outer and an inner run of tuples for which condition and windows hold.
 
@@ -126,7 +126,7 @@ def scan_kernel(
 
 @lru_cache(maxsize=512)
 def check_kernel(
-    shape: Expr, inputs: tuple[tuple[Input, ...], ...], counted: tuple[bool, bool], nullable: bool
+    shape: Expr, inputs: tuple[tuple[Slot, ...], ...], counted: tuple[bool, bool], nullable: bool
 ) -> Native:
     """Keep the candidates for which condition and windows hold, moved to the front.
 
@@ -159,7 +159,7 @@ def check_kernel(
 
 
 @lru_cache(maxsize=512)
-def derive_kernel(shapes: tuple[Expr, ...], inputs: tuple[Input, ...]) -> Native:
+def derive_kernel(shapes: tuple[Expr, ...], inputs: tuple[Slot, ...]) -> Native:
     """Compute derived columns of one stream.
 
     Words: values and statuses of the inputs, literals, values and statuses to write (one of each), how many tuples.
@@ -248,7 +248,7 @@ class _Columns:
     """The columns of one stream, read where the kernel stands."""
 
     def __init__(
-        self, builder: ir.IRBuilder, inputs: tuple[Input, ...], values: ir.Value, statuses: ir.Value, nullable: bool
+        self, builder: ir.IRBuilder, inputs: tuple[Slot, ...], values: ir.Value, statuses: ir.Value, nullable: bool
     ) -> None:
         self._b = builder
         self._inputs = inputs

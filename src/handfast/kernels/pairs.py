@@ -26,7 +26,7 @@ class PairKernels:
     def __init__(self, program: Program, rule: WindowRule) -> None:
         condition, self.literals = number_literals(program.condition)
         self._shape = blank(condition)
-        self._inputs = program.inputs
+        self._slots = program.slots
         self._rule = rule
 
     def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8]) -> Iterator[Pairs]:
@@ -35,7 +35,7 @@ class PairKernels:
         runs = (r, s)
         o_columns, i_columns = runs[outer], runs[1 - outer]
         nullable = r.nullable or s.nullable
-        kernel = scan_kernel(self._shape, self._inputs, self._rule.counted, outer, nullable)
+        kernel = scan_kernel(self._shape, self._slots, self._rule.counted, outer, nullable)
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
         o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
         resume = np.zeros(1, np.int64)
@@ -58,7 +58,7 @@ class PairKernels:
         """The candidates that hold; the given arrays are overwritten."""
         r_at, s_at = candidates
         nullable = r.nullable or s.nullable
-        kernel = check_kernel(self._shape, self._inputs, self._rule.counted, nullable)
+        kernel = check_kernel(self._shape, self._slots, self._rule.counted, nullable)
         r_tables, s_tables = _Tables(r, nullable), _Tables(s, nullable)
         kept = kernel(
             *r_tables.words, *s_tables.words, *self._rule.lengths,

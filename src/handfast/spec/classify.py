@@ -28,7 +28,8 @@ class Equality:
 class Band:
     """`low <= sum(keys[0]) - sum(keys[1]) <= high`, each key a sum of terms over one stream, the lower stream first.
 
-    `unit` is the rounding unit of the arithmetic the user wrote (0 where it is exact), `steps` how many it rounds.
+    `unit` is the rounding unit of the arithmetic the user wrote (0 where it is exact), `steps` how many it rounds,
+    `constants` the sum of its constants without their signs: they may cancel, the roundings they cause do not.
     """
 
     keys: tuple[tuple[Term, ...], tuple[Term, ...]]
@@ -36,6 +37,7 @@ class Band:
     high: Fraction
     unit: float
     steps: int
+    constants: Fraction
 
     @property
     def streams(self) -> tuple[int, int]:
@@ -97,6 +99,7 @@ class _Limit:
     is_upper: bool
     unit: float
     steps: int
+    constants: Fraction
 
 
 def _band(keys: tuple[tuple[Term, ...], tuple[Term, ...]], limits: list[_Limit]) -> Band | None:
@@ -105,7 +108,7 @@ def _band(keys: tuple[tuple[Term, ...], tuple[Term, ...]], limits: list[_Limit])
     if not lows or not highs or max(lows) > min(highs):
         return None
     unit, steps = max(limit.unit for limit in limits), max(limit.steps for limit in limits)
-    return Band(keys, max(lows), min(highs), unit, steps)
+    return Band(keys, max(lows), min(highs), unit, steps, max(limit.constants for limit in limits))
 
 
 def _limits(conjunct: Expr) -> Iterator[_Limit]:
@@ -148,10 +151,10 @@ def _limit(smaller: Sum, larger: Sum) -> Iterator[_Limit]:
     first_terms, second_terms = _sorted(flat.terms[first]), _sorted(flat.terms[second])
     if first_terms[0][0] > 0:
         keys = (first_terms, _negated(second_terms))
-        yield _Limit(keys, -flat.constant, True, flat.unit, flat.steps)
+        yield _Limit(keys, -flat.constant, True, flat.unit, flat.steps, flat.constants)
     else:
         keys = (_negated(first_terms), second_terms)
-        yield _Limit(keys, flat.constant, False, flat.unit, flat.steps)
+        yield _Limit(keys, flat.constant, False, flat.unit, flat.steps, flat.constants)
 
 
 def _sorted(terms: list[Term]) -> tuple[Term, ...]:
@@ -168,6 +171,7 @@ class _Flat:
     def __init__(self) -> None:
         self.terms: dict[int, list[Term]] = {}
         self.constant = Fraction(0)
+        self.constants = Fraction(0)
         self.linear = True
         self.unit = 0.0
         self.steps = 0
@@ -194,7 +198,9 @@ class _Flat:
         if isinstance(value, bool | str) or value is None or (isinstance(value, float) and not math.isfinite(value)):
             self.linear = False
         else:
-            self.constant += sign * Fraction(value) / 10**literal.type.scale
+            magnitude = Fraction(value) / 10**literal.type.scale
+            self.constant += sign * magnitude
+            self.constants += abs(magnitude)
 
     def _term(self, sign: int, expr: Expr) -> None:
         streams = streams_of(expr)

@@ -74,6 +74,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
             yield from walk(arg)
 
 
+def depth(expr: Expr) -> int:
+    """How many levels the tree has."""
+    levels, now = 0, [expr]
+    while now:
+        levels += 1
+        now = [arg for node in now if isinstance(node, Call) for arg in node.args]
+    return levels
+
+
 def streams_of(expr: Expr) -> frozenset[int]:
     """The streams whose columns the tree names."""
     return frozenset(node.stream for node in walk(expr) if isinstance(node, Column))

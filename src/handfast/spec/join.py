@@ -81,7 +81,7 @@ class JoinSpec:
                 parse_window(windows[name], stream=name),
                 _checked_time(times[name], name),
                 _checked_lateness(lags[name], name) if name in lags else None,
-                sequences[name],
+                _checked_sequence(sequences[name], name),
             )
             for name in names
         )
@@ -109,10 +109,12 @@ class JoinSpec:
         kinds = {ordered[s.name].column(s.name, s.time)[1] for s in self.streams}
         if len(kinds) > 1:
             raise SpecError("The streams' time columns must all be with time zone or all without; cast one of them")
-        for stream in self.streams:
-            if stream.sequence is not None:
-                ordered[stream.name].column(stream.name, stream.sequence)
-        return BoundJoin(self, tuple(ordered.values()), tuple(times), predicate, classify(predicate))
+        sequences = tuple(
+            ordered[s.name].column(s.name, s.sequence)[0] if s.sequence is not None else None for s in self.streams
+        )
+        bound = BoundJoin(self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate))
+        bound.check_output_names()
+        return bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class BoundJoin:
     spec: JoinSpec
     schemas: tuple[Schema, ...]
     times: tuple[str, ...]
+    sequences: tuple[str | None, ...]
     predicate: Expr
     conditions: Conditions
 
@@ -139,11 +142,14 @@ class BoundJoin:
     def output_names(self) -> tuple[str, ...]:
         """The result's columns: every column as `<stream>_<column>`, then `match_time`."""
         named = [f"{s}_{c}" for s, schema in zip(self.spec.names, self.schemas, strict=True) for c in schema.names]
-        names = (*named, "match_time")
+        return (*named, "match_time")
+
+    def check_output_names(self) -> None:
+        """Refuse a result two of whose columns have one name."""
+        names = self.output_names
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise SpecError(f"Two columns of the result would be called {twice[0]!r}; rename a stream or a column")
-        return names
 
     @property
     def fingerprint(self) -> str:
@@ -194,6 +200,12 @@ def _checked_time(time: str, stream: str) -> str:
     if not isinstance(time, str) or not time:
         raise SpecError(f"time must name the event-time column of stream {stream!r}, not {time!r}")
     return time
+
+
+def _checked_sequence(sequence: str | None, stream: str) -> str | None:
+    if sequence is not None and (not isinstance(sequence, str) or not sequence):
+        raise SpecError(f"sequence must name a column of stream {stream!r}, not {sequence!r}")
+    return sequence
 
 
 def _checked_lateness(lateness: Duration, stream: str) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from struct import pack, unpack
 from typing import NoReturn
@@ -15,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from handfast.errors import SpecError
-from handfast.spec.expression import Call, Column, Expr, Literal, Op
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, depth
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import (
     BOOLEAN,
@@ -63,6 +62,7 @@ _CAST_TARGETS = {
     "DOUBLE": DOUBLE,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DEEPEST = 150  # levels of a tree that every part of handfast can walk
 _EXACT_DIGITS = 15  # a decimal of so many digits is one correctly rounded division away from its double
 
 
@@ -75,6 +75,8 @@ def parse(text: str) -> exp.Expression:
         statements = sqlglot.parse(text, dialect="databricks")
     except (ParseError, TokenError) as error:
         raise SpecError(_syntax_message(text, error)) from None
+    except RecursionError:
+        raise _too_deep() from None
     if len(statements) != 1 or statements[0] is None:
         raise SpecError(f"The predicate must be one SQL condition, not {text!r}")
     statement: exp.Expression = statements[0]  # type: ignore[assignment]
@@ -95,11 +97,22 @@ def _syntax_message(text: str, error: ParseError | TokenError) -> str:
 
 def bind(text: str, schemas: Mapping[str, Schema]) -> Expr:
     """The typed tree of a predicate over the named streams."""
-    tree = _Binder(tuple(schemas), tuple(schemas.values())).bind(parse(text))
+    try:
+        tree = _Binder(tuple(schemas), tuple(schemas.values())).bind(parse(text))
+    except RecursionError:
+        raise _too_deep() from None
+    if depth(tree) > _DEEPEST:
+        raise _too_deep()
     tree = _cast(tree, BOOLEAN) if tree.type.kind is Kind.NULL else tree
     if tree.type != BOOLEAN:
         raise SpecError(f"The predicate must be true or false, but {text!r} is of type {tree.type}")
     return tree
+
+
+def _too_deep() -> SpecError:
+    return SpecError(
+        f"The predicate is nested more than {_DEEPEST} deep; compute a part of it as a column of its stream"
+    )
 
 
 class _Binder:
@@ -122,8 +135,8 @@ class _Binder:
         if isinstance(node, exp.Null):
             return Literal(None, NULL)
         if isinstance(node, exp.And | exp.Or):
-            op = Op.AND if isinstance(node, exp.And) else Op.OR
-            return Call(op, (self._condition(node.this), self._condition(node.expression)), BOOLEAN)
+            parts = [self._condition(part) for part in _chain(node)]
+            return _balanced(Op.AND if isinstance(node, exp.And) else Op.OR, parts)
         if isinstance(node, exp.Not):
             return _not(self._condition(node.this))
         if type(node) in _COMPARE:
@@ -207,10 +220,7 @@ class _Binder:
         for choice in choices:
             target = common_type(target, choice.type) or _mismatch(node, target, choice.type)
         tests = [Call(Op.EQ, (_cast(item, target), _cast(choice, target)), BOOLEAN) for choice in choices]
-        tree: Expr = tests[0]
-        for test in tests[1:]:
-            tree = Call(Op.OR, (tree, test), BOOLEAN)
-        return tree
+        return _balanced(Op.OR, tests)
 
     def _is(self, node: exp.Is) -> Expr:
         tree = self.bind(node.this)
@@ -250,6 +260,27 @@ class _Binder:
         return _cast(tree, to)
 
 
+def _chain(node: exp.Expression) -> list[exp.Expression]:
+    """The parts of a chain of ANDs or ORs, in their order; such chains grow long, so no recursion."""
+    parts: list[exp.Expression] = []
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is type(node):
+            waiting += [part.expression, part.this]
+        else:
+            parts.append(part)
+    return parts
+
+
+def _balanced(op: Op, parts: Sequence[Expr]) -> Expr:
+    """The parts of a chain as a tree of little depth; from left to right they decide as the chain does."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return Call(op, (_balanced(op, parts[:half]), _balanced(op, parts[half:])), BOOLEAN)
+
+
 def _not(tree: Expr) -> Call:
     return Call(Op.NOT, (tree,), BOOLEAN)
 
@@ -259,10 +290,9 @@ def _number(text: str) -> Literal:
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     if "." in text:
-        value = Decimal(text)
-        _, digits, exponent = value.as_tuple()
-        scale = -int(exponent)
-        return Literal(int(value.scaleb(scale)), decimal(max(len(digits), scale), scale))
+        scale = len(text) - text.index(".") - 1
+        unscaled = int(text.replace(".", ""))  # no Decimal: its arithmetic rounds to a context's digits
+        return Literal(unscaled, decimal(max(len(str(abs(unscaled))), scale), scale))
     number = int(text)
     if -(2**31) <= number < 2**31:
         return Literal(number, INT32)

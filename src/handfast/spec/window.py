@@ -37,7 +37,7 @@ class TimeWindow:
     length: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.length <= MAX_LENGTH:
+        if isinstance(self.length, bool) or not isinstance(self.length, int) or not 0 < self.length <= MAX_LENGTH:
             raise SpecError(f"A window must be longer than nothing and under 10,000 years, not {self.length} us")
 
     def __str__(self) -> str:

@@ -26,6 +26,7 @@ class LocalJoin:
         self._stamper = Stamper(plan.join) if plan.join.counted else None
         self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
         self.cores = [JoinCore(plan) for _ in range(plan.cores)]
+        self._unsent = [0] * len(self._routers)  # tuples that can never match, and so went nowhere
 
     def push(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.RecordBatch]:
         """Take in one batch of some of the streams and give the matches that are decided now."""
@@ -37,9 +38,17 @@ class LocalJoin:
         """Every stream has ended: give the matches that waited for what might still come."""
         yield from self.join([None] * len(self._routers), END)
 
-    def waiting(self, stream: int) -> int:
-        """How many tuples of a stream wait for their place to be final."""
-        return sum(map(len, self._stamper.waiting[stream])) if self._stamper is not None else 0
+    def waiting(self, stream: int) -> list[Block]:
+        """The tuples of a stream that wait for their place to be final."""
+        return self._stamper.waiting[stream] if self._stamper is not None else []
+
+    def live(self, stream: int) -> int:
+        """How many tuples of a stream are stored."""
+        return sum(block.at_home for core in self.cores for block in core.segments[stream].blocks)
+
+    def expired(self, stream: int) -> int:
+        """How many tuples of a stream were admitted and are gone."""
+        return self._unsent[stream] + sum(core.expired[stream] for core in self.cores)
 
     def join(self, admitted: Sequence[Block | None], watermark: int) -> Iterator[pa.RecordBatch]:
         """The matches that admitted tuples bring, with the join's watermark where it is now."""
@@ -47,6 +56,9 @@ class LocalJoin:
         if self._stamper is not None:
             admitted, horizon = self._stamper.stamp(admitted, watermark)
         sent = _send(self._routers, admitted)
+        for stream, (block, own) in enumerate(zip(admitted, sent, strict=True)):
+            if block is not None:
+                self._unsent[stream] += len(block) - sum(part.at_home for part in own.values())
         for number, core in enumerate(self.cores):
             yield from core.step([own.get(number) for own in sent], horizon)
 

@@ -15,9 +15,9 @@ from handfast.engines.local.options import LocalOptions
 from handfast.errors import EngineError, SpecError
 from handfast.flow.admission import progress_of, split
 from handfast.flow.batch import as_batch, as_table, schema_of
-from handfast.flow.block import HOME, Block
+from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
-from handfast.flow.time import END, NEVER, Progress
+from handfast.flow.time import EARLIEST, END, LATEST, NEVER, Progress
 from handfast.plan import make_plan
 from handfast.spec.join import JoinSpec
 
@@ -28,11 +28,20 @@ class Session:
     """A join in this process that takes batches as they come."""
 
     def __init__(self, spec: JoinSpec, schemas: Mapping[str, pa.Schema], options: LocalOptions | None = None) -> None:
+        if not isinstance(spec, JoinSpec):
+            raise SpecError(f"A session needs a JoinSpec, not {spec!r}; write hf.session(hf.JoinSpec(…), schemas)")
         missing = [name for name in spec.names if name not in schemas]
         if missing:
             raise SpecError(f"The session needs the schema of stream {missing[0]!r}: schemas={{{missing[0]!r}: …}}")
         self._options = options or LocalOptions()
-        self._schemas = {name: schemas[name] for name in spec.names}
+        for name in spec.names:
+            if not isinstance(schemas[name], pa.Schema):
+                raise SpecError(
+                    f"The schema of stream {name!r} must be a pyarrow.Schema, not {type(schemas[name]).__name__}"
+                )
+        # nullable, whatever they say: a row without a time is rejected and counted, not an error
+        nullable = {n: pa.schema([f.with_nullable(True) for f in schemas[n]]) for n in spec.names}
+        self._schemas = {name: as_table(schema.empty_table(), name).schema for name, schema in nullable.items()}
         bound = spec.bind({name: schema_of(schema) for name, schema in self._schemas.items()})
         for stream in spec.streams:
             if stream.lateness is None:
@@ -47,7 +56,7 @@ class Session:
         self._rejected: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
         self._counts = {"late": dict.fromkeys(spec.names, 0), "rejected": dict.fromkeys(spec.names, 0)}
         self._matches = 0
-        self._closed = False
+        self._left = self._closed = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,9 +87,13 @@ class Session:
     def advance(self, stream: str, time: datetime | int) -> list[pa.RecordBatch]:
         """Say that a stream has come to a time (microseconds since 1970, or a datetime), though no row shows it."""
         self._check_open()
+        if isinstance(time, bool) or not isinstance(time, datetime | int):
+            raise SpecError(f"advance takes a datetime or whole microseconds since 1970, not {time!r}")
         if isinstance(time, datetime):
             aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
             time = (aware - _EPOCH) // timedelta(microseconds=1)
+        if not EARLIEST <= time <= LATEST:
+            raise SpecError(f"advance takes a time of the years 1 to 9999, not {time} microseconds")
         position = self._position(stream)
         reached = Progress(tuple(time if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
@@ -112,7 +125,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._closed = True
+        self._left = True  # takes no more rows; `close` still gives the matches that waited
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -134,11 +147,9 @@ class Session:
         return tables
 
     def _stream_metrics(self, position: int, name: str) -> StreamMetrics:
+        waiting = sum(map(len, self._join.waiting(position)))
+        live, expired = self._join.live(position), self._join.expired(position)
         late, rejected = self._counts["late"][name], self._counts["rejected"][name]
-        waiting = self._join.waiting(position)
-        blocks = [block for core in self._join.cores for block in core.segments[position].blocks]
-        live = sum(int(np.count_nonzero(block.flags & HOME)) for block in blocks)
-        expired = self._rows_in[name] - late - rejected - waiting - live
         return StreamMetrics(self._rows_in[name], waiting, live, expired, late, 0, rejected)
 
     def _position(self, stream: str) -> int:
@@ -153,8 +164,12 @@ class Session:
         if missing or extra:
             what = f"lacks {missing[0]!r}" if missing else f"has {extra[0]!r}, which the session does not know"
             raise SpecError(f"A batch of stream {stream!r} {what}; it must have {', '.join(wanted.names)}")
+        if len(set(table.schema.names)) < len(table.schema.names):
+            raise SpecError(f"A batch of stream {stream!r} has a column twice; it must have {', '.join(wanted.names)}")
         try:
-            return as_batch(table.select(wanted.names).cast(wanted))
+            fitting = table.select(wanted.names).cast(pa.schema([field.with_nullable(True) for field in wanted]))
+            batch = as_batch(fitting)
+            return batch.take(pa.array(np.arange(len(batch))))  # a copy: the caller may go on writing to its own
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SpecError(f"A batch of stream {stream!r} does not fit its schema: {error}") from None
 
@@ -163,6 +178,7 @@ class Session:
         if limit is None:
             return
         held = sum(block.batch.nbytes for core in self._join.cores for block in core.blocks())
+        held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._join.waiting(k))
         kept = sum(b.nbytes for own in (*self._late.values(), *self._rejected.values()) for b in own)
         needed = held + kept + batch.nbytes * len(self._join.cores)
         if needed > limit:
@@ -172,5 +188,5 @@ class Session:
             )
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closed or self._left:
             raise EngineError("The session is closed; open a new one with hf.session(…)")

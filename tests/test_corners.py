@@ -1,0 +1,178 @@
+"""Corners that were once wrong, each as small as it can be."""
+
+from __future__ import annotations
+
+import decimal
+import string
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+
+NOW = pa.array([0], pa.timestamp("us", "UTC"))
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())])
+
+
+def _one(**columns: Any) -> pa.Table:
+    """A table of one row at time 0."""
+    return pa.table({"ts": NOW, **{name: pa.array([value]) for name, value in columns.items()}})
+
+
+def _matches(r: pa.Table, s: pa.Table, on: str, **more: Any) -> int:
+    asked = {"window": "1 second", "time": "ts", **more}
+    counts = {hf.join({"r": r, "s": s}, on=on, **asked, options=hf.LocalOptions(cores=n)).num_rows for n in (1, 3)}
+    (count,) = counts
+    return count
+
+
+@pytest.mark.parametrize(
+    ("on", "r", "s"),
+    [
+        ("ABS((r.d + 1e17) - (s.d + 1e17)) <= 1", 0.0, 7.0),
+        ("ABS((r.d + 1.7e9) - (s.d + 1.7e9)) <= 1e-9", 0.0, 9e-8),
+        ("ABS(CAST(r.d AS FLOAT) - CAST(s.d AS FLOAT)) <= 1e-46D", 2.09e-45, 0.71e-45),
+    ],
+)
+def test_a_band_makes_room_for_the_roundings_of_its_constants(on: str, r: float, s: float) -> None:
+    assert 1 == _matches(_one(d=r), _one(d=s), on)
+
+
+def test_a_column_may_have_the_name_of_a_derived_one() -> None:
+    r = pa.table({"ts": NOW, "a": [1], "#0": [5], "#1": [6], "##0": [7]})
+    s = pa.table({"ts": NOW, "a": [2], "b": [5], "c": [6], "d": [7]})
+    assert 1 == _matches(r, s, "r.a + 1L = s.a AND r.`#0` = s.b AND r.`#1` = s.c AND r.`##0` = s.d")
+
+
+def test_decimal_literals_are_exact_whatever_the_decimal_context() -> None:
+    digits = "1234567890123456789012345678"
+    assert 0 == _matches(_one(i=1), _one(i=1), f"{digits}.51 = {digits}.52")
+    with decimal.localcontext() as context:
+        context.prec = 3
+        assert 1 == _matches(_one(i=1234), _one(i=1), "r.i < 1234.6 AND s.i = 1")
+
+
+def test_a_null_among_the_values_of_a_dictionary_is_null() -> None:
+    k = pa.DictionaryArray.from_arrays([0, 1], [None, "a"])
+    r = pa.table({"ts": pa.array([0, 0], NOW.type), "k": k})
+    s = pa.table({"ts": pa.array([0, 0], NOW.type), "k": ["", "a"]})
+    assert 1 == _matches(r, s, "r.k = s.k")
+    assert 2 == _matches(r, s, "r.k IS NULL")
+
+
+def test_ties_of_nanoseconds_are_ties_of_microseconds() -> None:
+    nanos = pa.table({"ts": pa.array([1_600, 1_500], pa.timestamp("ns", "UTC")), "x": [1, 2]})
+    s = pa.table({"ts": pa.array([5], NOW.type), "x": [0]})
+    found = [
+        hf.join({"r": r, "s": s}, on="TRUE", window={"r": "1 row", "s": "1 s"}, time="ts")["r_x"].to_pylist()
+        for r in (nanos, nanos.set_column(0, "ts", nanos["ts"].cast(pa.timestamp("us", "UTC"), safe=False)))
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.nulls(2),
+        pa.array([1.5, 2.5], pa.float16()),
+        pa.array([(1, 2, 3), (1, 2, 2)], pa.month_day_nano_interval()),
+        pa.array([[1], None]),
+        pa.array([{"a": None}, {"a": 1}]),
+        pa.array([b"a", b"b"], pa.binary_view()),
+        pa.array(["a", "b"], pa.string_view()),
+        pa.RunEndEncodedArray.from_arrays([1, 2], ["a", "b"]),
+        pa.array([1, None], pa.decimal128(10, 2)),
+        pa.array([1, 2], pa.time64("us")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_payload_of_any_layout_rides_along_and_breaks_ties(column: pa.Array) -> None:
+    r = pa.table({"ts": pa.array([0, 0], NOW.type), "p": column})
+    assert 2 == _matches(r, _one(k=1), "TRUE")
+    assert 1 == _matches(r, _one(k=1), "TRUE", window={"r": "1 row", "s": "1 s"})
+
+
+def test_dictionaries_with_more_values_together_than_their_indices_can_count() -> None:
+    def chunk(prefix: str) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{prefix}{n}" for n in range(100)])
+
+    k = pa.chunked_array([chunk("a"), chunk("b")])
+    r = pa.table({"ts": pa.array([0] * 200, NOW.type), "k": k})
+    assert 1 == _matches(r, _one(k="b7"), "r.k = s.k")
+
+
+def test_the_sequence_column_is_found_whatever_the_case() -> None:
+    r = pa.table({"ts": pa.array([0, 0], NOW.type), "q": [2, 1], "x": [1, 2]})
+    found = hf.join({"r": r, "s": _one(q=1)}, on="TRUE", window={"r": "1 row", "s": "1 s"}, time="TS", sequence="Q")
+    assert [1] == found["r_x"].to_pylist()
+    with pytest.raises(hf.SpecError, match="sequence must name a column"):
+        hf.JoinSpec(("r", "s"), "TRUE", window="1 row", time="ts", sequence=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", ["IN", "OR", "AND"])
+def test_long_lists_are_no_deep_trees(shape: str) -> None:
+    on = {
+        "IN": f"r.k + s.k IN ({', '.join(map(str, range(2_000)))})",
+        "OR": " OR ".join(f"r.k + s.k = {n}" for n in range(600)),
+        "AND": " AND ".join(f"r.k + s.k <> {n}" for n in range(3, 600)),
+    }[shape]
+    assert 1 == _matches(_one(k=1), _one(k=1), on)
+
+
+def test_a_predicate_nested_too_deep_is_refused_in_words() -> None:
+    deep = "(" * 300 + "r.k" + " + 1)" * 300 + " = s.k"
+    with pytest.raises(hf.SpecError, match="nested more than"):
+        _matches(_one(k=1), _one(k=1), deep)
+
+
+def test_names_that_clash_in_the_result_are_refused_before_anything_is_taken_in() -> None:
+    spec = hf.JoinSpec(("a", "a_b"), "TRUE", window="1 s", time="ts", lateness="1 s")
+    clash = pa.schema([("ts", NOW.type), ("b_ts", pa.int64())])
+    with pytest.raises(hf.SpecError, match="would be called 'a_b_ts'"):
+        hf.session(spec, {"a": clash, "a_b": SCHEMA})
+
+
+def test_a_session_keeps_its_own_copy() -> None:
+    spec = hf.JoinSpec(("r", "s"), "r.k = s.k", window="1 s", time="ts", lateness="1 s")
+    frame = pd.DataFrame({"ts": pd.to_datetime([0], utc=True), "k": [1]})
+    session = hf.session(spec, {"r": SCHEMA, "s": SCHEMA})
+    session.push("r", frame)
+    frame.loc[0, "k"] = 99
+    (batch,) = session.push("s", _one(k=1))
+    assert [1] == batch["r_k"].to_pylist()
+
+
+def test_leaving_a_session_loses_nothing() -> None:
+    spec = hf.JoinSpec(("r", "s"), "TRUE", window="1 row", time="ts", lateness="1 s")
+    with hf.session(spec, {"r": SCHEMA, "s": SCHEMA}) as session:
+        session.push("r", _one(k=1))
+        session.push("s", _one(k=1))
+    with pytest.raises(hf.EngineError, match="closed"):
+        session.push("r", _one(k=1))
+    assert 1 == sum(batch.num_rows for batch in session.close())
+
+
+def test_waiting_rows_count_against_the_memory_limit() -> None:
+    spec = hf.JoinSpec(("r", "s"), "TRUE", window="5 rows", time="ts", lateness="1 s")
+    session = hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(memory_limit=10_000))
+    rows = pa.table({"ts": pa.array(range(200), NOW.type), "k": range(200)})
+    with pytest.raises(hf.EngineError, match="memory_limit"):
+        for _ in range(10):
+            session.push("r", rows)
+
+
+@pytest.mark.parametrize("bad", ["2020-01-01", None, 1.5, True, 2**63])
+def test_advance_takes_times_only(bad: Any) -> None:
+    spec = hf.JoinSpec(("r", "s"), "TRUE", window="1 s", time="ts", lateness="1 s")
+    with pytest.raises(hf.SpecError, match="advance takes"):
+        hf.session(spec, {"r": SCHEMA, "s": SCHEMA}).advance("r", bad)
+
+
+def test_strings_of_every_kind_order_as_their_bytes_do() -> None:
+    words = ["", "\0", "a", "a\0", "ä", "z", "😀", "\ufffd", *string.punctuation]
+    r = pa.table({"ts": pa.array([0] * len(words), NOW.type), "w": words})
+    found = hf.join({"r": r, "s": r}, on="r.w < s.w", window="1 s", time="ts")
+    expected = sorted((a, b) for a in words for b in words if a.encode() < b.encode())
+    assert expected == sorted(zip(found["r_w"].to_pylist(), found["s_w"].to_pylist(), strict=True))
