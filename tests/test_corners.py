@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast import oracle
+from handfast.flow.batch import schema_of
+from handfast.spec.expression import depth
 
 NOW = pa.array([0], pa.timestamp("us", "UTC"))
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())])
@@ -118,7 +121,15 @@ def test_long_lists_are_no_deep_trees(shape: str) -> None:
         "OR": " OR ".join(f"r.k + s.k = {n}" for n in range(600)),
         "AND": " AND ".join(f"r.k + s.k <> {n}" for n in range(3, 600)),
     }[shape]
-    assert 1 == _matches(_one(k=1), _one(k=1), on)
+    columns = schema_of(SCHEMA)
+    bound = hf.JoinSpec(("r", "s"), on, window="1 s", time="ts").bind({"r": columns, "s": columns})
+    rows = {name: [{"ts": 0, "k": 1}] for name in ("r", "s")}
+    assert [(0, 0)] == oracle.matches(bound, rows)
+    assert depth(bound.predicate) < 20
+
+
+def test_a_list_of_some_length_compiles() -> None:
+    assert 1 == _matches(_one(k=1), _one(k=1), f"r.k + s.k IN ({', '.join(map(str, range(40)))})")
 
 
 def test_a_predicate_nested_too_deep_is_refused_in_words() -> None:

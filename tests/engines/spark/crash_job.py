@@ -250,9 +250,11 @@ class Job:
         spark = session.getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         hf.configure(spark, cores=PARTITIONS)
-        queries = [self._start(spark, join) for join in self.joins]
-        for query in queries:
-            finish(query)
+        if self.happen == "block":  # all at once: they wait for the same end
+            for query in [self._start(spark, join) for join in self.joins]:
+                finish(query)
+        for join in self.joins:
+            finish(self._start(spark, join))
         spark.stop()
 
     def _start(self, spark: SparkSession, join: str) -> StreamingQuery:

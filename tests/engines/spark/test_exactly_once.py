@@ -121,11 +121,10 @@ class Process:
 
 
 KILLS = (
-    (Accident(0, 0), Accident(0, 1)),  # the first batch: every state written, nothing committed
-    (
-        Accident(3, 0, early=True),
-        Accident(3, 1),
-    ),  # a later one: a task amid its matches, one at their end
+    # the first batch: every state written, nothing committed
+    (("range", "meet"), (Accident(0, 0), Accident(0, 1))),
+    # a later one: a task amid its matches, the other at their end
+    (JOINS, (Accident(2, 0, early=True), Accident(2, 1))),
 )
 
 
@@ -134,14 +133,14 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All joins, run in a process that was killed in mid-batch time and again, in other batches."""
     folder = tmp_path_factory.mktemp("killed")
     crash_job.write_files(folder / "inputs")
-    for accidents in KILLS:
+    for joins, accidents in KILLS:
         places = tuple((a.batch, a.partition, a.early) for a in accidents)
-        process = Process(Job(str(folder), JOINS, f"local[{PARTITIONS * len(JOINS)}]", "block", places))
+        process = Process(Job(str(folder), joins, f"local[{PARTITIONS * len(joins)}]", "block", places))
         try:
-            process.wait_for([a.marker(folder / join) for join in JOINS for a in accidents])
+            process.wait_for([a.marker(folder / join) for join in joins for a in accidents])
         finally:
             process.kill()
-        for join in JOINS:
+        for join in joins:
             check_mid_batch(folder / join, accidents)
     return folder
 
