@@ -19,6 +19,7 @@ from handfast.connectors import spark_source
 from handfast.connectors.generate import Equality, Workload
 from handfast.core.join_core import JoinCore
 from handfast.flow.batch import schema_of
+from handfast.flow.time import Progress
 from handfast.plan import make_plan
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def mixed(spark: SparkSession) -> Any:
 def other_checkpoint(spark: SparkSession) -> Any:
     table = pa.Table.from_pandas(R)
     join = hf.JoinSpec(("r", "s"), **ASKED).bind({name: schema_of(table.schema) for name in "rs"})
-    return JoinCore.restore(make_plan(join, 2), JoinCore(make_plan(join, 1)).manifest(), lambda _: pytest.fail())
+    manifest = JoinCore(make_plan(join, 1)).manifest(Progress.start(2))
+    return JoinCore.restore(make_plan(join, 2), manifest, lambda _: pytest.fail())
 
 
 ERRORS: list[Callable[[SparkSession], Any]] = [
