@@ -1,0 +1,174 @@
+"""One random join with its data, and the way the data arrives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from handfast import oracle
+from handfast.spec.join import BoundJoin, JoinSpec
+from handfast.spec.window import CountWindow
+from tests.judges.rows import multiset, schemas_of, tables_of
+from tests.strategies.coverage import measure
+from tests.strategies.maker import Maker
+from tests.strategies.shapes import SHAPES, Shape
+
+
+@dataclass(frozen=True)
+class Case:
+    """One join with its data, and the way the data arrives.
+
+    Attributes:
+        kwargs: What `hf.join` takes beside the inputs, for bounded inputs.
+        lateness: What it takes besides for unbounded ones.
+        tables: Every stream's rows in the order of arrival.
+        steps: The same rows as they arrive, batch by batch; a stream may be missing from a step, or empty in it.
+        cores: On how many cores to run it.
+    """
+
+    shape: Shape
+    streams: tuple[str, str]
+    kwargs: dict[str, Any]
+    lateness: str | dict[str, str]
+    tables: dict[str, pa.Table]
+    steps: list[dict[str, pa.Table]]
+    cores: int
+    origin: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        data = {name: table.to_pylist() for name, table in self.tables.items()}
+        sizes = [{name: len(table) for name, table in step.items()} for step in self.steps]
+        asked = ", ".join(f"{name}={value!r}" for name, value in {**self.kwargs, "lateness": self.lateness}.items())
+        return f"{self.origin or 'Case'}: {self.shape.name}, {asked}, cores={self.cores}, steps={sizes}, tables={data}"
+
+    @classmethod
+    def of(cls, seed: int, *, for_spark: bool = False, shape: Shape | None = None) -> Case:
+        """The case with this number."""
+        case = cls.random(random.Random(seed), for_spark=for_spark, shape=shape)
+        return replace(case, origin=f"Case.of({seed}, for_spark={for_spark}, shape={shape and shape.name!r})")
+
+    @classmethod
+    def random(cls, rng: random.Random, *, for_spark: bool = False, shape: Shape | None = None) -> Case:
+        """A random case; `for_spark` keeps to columns that a Spark DataFrame can hold."""
+        return cls(**Maker(rng, for_spark, shape or rng.choice(SHAPES)).parts())
+
+    @cached_property
+    def spec(self) -> JoinSpec:
+        return JoinSpec(self.streams, **self.kwargs, lateness=self.lateness)
+
+    @cached_property
+    def join(self) -> BoundJoin:
+        return self.spec.bind(schemas_of(self.tables))
+
+    @cached_property
+    def admission(self) -> oracle.Admission:
+        """What the oracle lets in when the steps arrive one by one."""
+        return oracle.admit(self.join, [tables_of(step) for step in self._numbered_steps()])
+
+    @cached_property
+    def admitted(self) -> dict[str, pa.Table]:
+        """The rows that the oracle lets in when the steps arrive one by one."""
+        rows = {name: [row["#"] for row in self.admission.admitted[name]] for name in self.streams}
+        return {name: self.tables[name].take(pa.array(rows[name], pa.int64())) for name in self.streams}
+
+    def _numbered_steps(self) -> list[dict[str, pa.Table]]:
+        count = dict.fromkeys(self.streams, 0)
+        numbered = []
+        for step in self.steps:
+            tables = {}
+            for name, table in step.items():
+                numbers = pa.array(range(count[name], count[name] + len(table)), pa.int64())
+                tables[name] = table.append_column("#", numbers)
+                count[name] += len(table)
+            numbered.append(tables)
+        return numbered
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        """The oracle's result for the bounded tables."""
+        return multiset(oracle.result(self.join, tables_of(self.tables)))
+
+    def expected_of_steps(self) -> Counter[tuple[Any, ...]]:
+        """What the oracle says is decided when the steps have arrived one by one, and more may come."""
+        final = oracle.final(self.join, self.admission)
+        rows = {name: [{c: row[c] for c in row if c != "#"} for row in final[name]] for name in self.streams}
+        return multiset(oracle.result(self.join, rows))
+
+    def expected_at_close(self) -> Counter[tuple[Any, ...]]:
+        """The oracle's result when the steps have arrived one by one, and no more will come."""
+        return multiset(oracle.result(self.join, tables_of(self.admitted)))
+
+    def counted(self, rng: random.Random) -> Case:
+        """The same case with count windows, for one stream or both, and a column that orders ties."""
+        numbers = {name: rng.sample(range(len(table)), len(table)) for name, table in self.tables.items()}
+        tables = {n: t.append_column("turn", pa.array(numbers[n], pa.int64())) for n, t in self.tables.items()}
+        steps, start = [], dict.fromkeys(self.streams, 0)
+        for step in self.steps:
+            steps.append({name: tables[name].slice(start[name], len(table)) for name, table in step.items()})
+            for name, table in step.items():
+                start[name] += len(table)
+        asked = self.kwargs["window"]
+        windows = dict(asked) if isinstance(asked, dict) else dict.fromkeys(self.streams, asked)
+        for name in rng.choice((self.streams, self.streams[:1], self.streams[1:])):
+            rows = rng.randint(1, 12)
+            windows[name] = rng.choice((f"{rows} rows", CountWindow(rows)))
+        sequence = rng.choice(("turn", dict.fromkeys(self.streams, "turn")))
+        kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
+        return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
+
+    def features(self) -> set[str]:
+        """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""
+        return measure(self)
+
+
+def cases(*, for_spark: bool = False, shapes: tuple[Shape, ...] = SHAPES) -> st.SearchStrategy[Case]:
+    """Random cases by seed and shape."""
+    return st.builds(
+        lambda seed, shape: Case.of(seed, for_spark=for_spark, shape=shape),
+        st.integers(0, 2**32 - 1),
+        st.sampled_from(shapes),
+    )
+
+
+def shrinking_cases(*, for_spark: bool = False, shapes: tuple[Shape, ...] = SHAPES) -> st.SearchStrategy[Case]:
+    """Random cases of which Hypothesis makes every choice, so that it can shrink them."""
+    return st.builds(
+        lambda rng, shape: Case.random(rng, for_spark=for_spark, shape=shape),
+        st.randoms(use_true_random=False),
+        st.sampled_from(shapes),
+    )
+
+
+def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """A case with as few rows and steps as one can take away from it so that it still fails."""
+    sizes = [len(table) for step in case.steps for table in step.values()]
+    cut = max(sizes, default=0)
+    while cut:
+        for at, step in enumerate(case.steps):
+            for name in step:
+                start = 0
+                while start < len(case.steps[at][name]):
+                    shorter = _without(case, at, name, start, cut)
+                    if fails(shorter):
+                        case = shorter
+                    else:
+                        start += cut
+        cut //= 2
+    steps = [step for step in case.steps if any(len(table) for table in step.values())]
+    fewer = replace(case, steps=steps)
+    return fewer if fails(fewer) else case
+
+
+def _without(case: Case, at: int, name: str, start: int, count: int) -> Case:
+    """The case without some rows of one stream in one step."""
+    steps = [dict(step) for step in case.steps]
+    table = steps[at][name]
+    steps[at][name] = pa.concat_tables([table.slice(0, start), table.slice(start + count)])
+    arrived = {n: pa.concat_tables([case.tables[n].slice(0, 0), *(s[n] for s in steps if n in s)]) for n in case.tables}
+    return replace(case, steps=steps, tables=arrived)
