@@ -27,6 +27,7 @@ def join(
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
+    select: str | None = None,
     options: LocalOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
@@ -44,6 +45,7 @@ def join(
             that match something), "anti" (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
         options: How the local engine runs.
 
     Returns:
@@ -62,6 +64,7 @@ def join(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        select=select,
     )
     if _is_spark(inputs, asked):
         if options is not None:
@@ -84,6 +87,7 @@ def explain(
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
+    select: str | None = None,
     options: LocalOptions | None = None,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
@@ -98,6 +102,7 @@ def explain(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        select=select,
     )
     from handfast.describe import describe
 
@@ -147,12 +152,13 @@ def _spec(
     how: str,
     sequence: str | Mapping[str, str] | None,
     in_order: bool,
+    select: str | None,
 ) -> JoinSpec:
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        keywords = (on, window, time, lateness, how, sequence, in_order)
-        if keywords != (None, None, None, None, "inner", None, False):
+        keywords = (on, window, time, lateness, how, sequence, in_order, select)
+        if keywords != (None, None, None, None, "inner", None, False, None):
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
@@ -174,6 +180,7 @@ def _spec(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        select=select,
     )
 
 
