@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from handfast.kernels.bands import band_terms
-from handfast.kernels.columns import ColumnReader, compares_order_of_strings
+from handfast.kernels.columns import ColumnReader
+from handfast.kernels.compute import compares_order_of_strings
 from handfast.kernels.keys import KeyMaker
 from handfast.kernels.pairs import PairKernels
 from handfast.kernels.program import make_program

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.columns import Columns, addresses
+from handfast.kernels.columns import Columns
 from handfast.kernels.compile import blank, check_kernel, scan_kernel
+from handfast.kernels.compute import Computation, addresses
 from handfast.kernels.program import Program
 from handfast.kernels.window import WindowRule
 from handfast.spec.expression import number_literals
@@ -28,6 +29,10 @@ class PairKernels:
         self._shape = blank(condition)
         self._slots = program.slots
         self._rule = rule
+        self._filters = [Computation([tree]) for tree in program.filters]
+        self._places = {
+            known.column: (side, k) for side, own in enumerate(program.inputs) for k, known in enumerate(own)
+        }
 
     def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8]) -> Iterator[Pairs]:
         """Every pair that holds, by trying every pair: the longer run is read vector by vector."""
@@ -52,7 +57,7 @@ class PairKernels:
                 position = int(resume[0])
                 if found:
                     pair = o_out[:found].copy(), i_out[:found].copy()
-                    yield pair if outer == 0 else (pair[1], pair[0])
+                    yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
 
     def check(self, r: Columns, s: Columns, literals: NDArray[np.uint8], candidates: Pairs) -> Pairs:
         """The candidates that hold; the given arrays are overwritten."""
@@ -64,7 +69,24 @@ class PairKernels:
             *r_tables.words, *s_tables.words, *self._rule.lengths,
             literals.ctypes.data, r_at.ctypes.data, s_at.ctypes.data, len(r_at),
         )  # fmt: skip
-        return r_at[:kept], s_at[:kept]
+        return self._filtered(r, s, (r_at[:kept], s_at[:kept]))
+
+    def _filtered(self, r: Columns, s: Columns, pairs: Pairs) -> Pairs:
+        """The pairs for which every condition that no kernel can say is true, too."""
+        for condition in self._filters:
+            count = len(pairs[0])
+            if not count:
+                break
+            sources = {}
+            for column in condition.sources:
+                side, k = self._places[column]
+                run, at = (r, s)[side], pairs[side]
+                status = run.statuses[k]
+                sources[column] = run.codes[k][at], None if status is None else status[at]
+            ((truth, unknown),) = condition.run(sources, r.strings.scratch(), count)
+            holds = truth != 0 if unknown is None else (truth != 0) & (unknown == 0)
+            pairs = pairs[0][holds], pairs[1][holds]
+        return pairs
 
     def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
         """Whether tuples of these times can be in a window together; where tuples are counted, times do not tell."""

@@ -84,8 +84,7 @@ def _equality(conjunct: Expr) -> Equality | None:
         return None
     a, b = conjunct.args
     over_a, over_b = streams_of(a), streams_of(b)
-    # a decimal key has no column of its own to hash; such an equality is met by the scan, or as a band
-    if len(over_a) != 1 or len(over_b) != 1 or over_a == over_b or a.type.kind is Kind.DECIMAL:
+    if len(over_a) != 1 or len(over_b) != 1 or over_a == over_b:
         return None
     return Equality((a, b) if min(over_a) < min(over_b) else (b, a))
 
@@ -151,10 +150,10 @@ def _limit(smaller: Sum, larger: Sum) -> Iterator[_Limit]:
     first_terms, second_terms = _sorted(flat.terms[first]), _sorted(flat.terms[second])
     if first_terms[0][0] > 0:
         keys = (first_terms, _negated(second_terms))
-        yield _Limit(keys, -flat.constant, True, flat.unit, flat.steps, flat.constants)
+        yield _Limit(keys, flat.slack - flat.constant, True, flat.unit, flat.steps, flat.constants)
     else:
         keys = (_negated(first_terms), second_terms)
-        yield _Limit(keys, flat.constant, False, flat.unit, flat.steps, flat.constants)
+        yield _Limit(keys, flat.constant - flat.slack, False, flat.unit, flat.steps, flat.constants)
 
 
 def _sorted(terms: list[Term]) -> tuple[Term, ...]:
@@ -172,6 +171,7 @@ class _Flat:
         self.terms: dict[int, list[Term]] = {}
         self.constant = Fraction(0)
         self.constants = Fraction(0)
+        self.slack = Fraction(0)  # what the roundings of decimals can take away or add
         self.linear = True
         self.unit = 0.0
         self.steps = 0
@@ -188,14 +188,16 @@ class _Flat:
             self.add(sign if expr.op is Op.ADD else -sign, expr.args[1])
         elif isinstance(expr, Call) and expr.op is Op.NEG:
             self.add(-sign, expr.args[0])
-        elif isinstance(expr, Call) and expr.op is Op.CAST:
+        elif isinstance(expr, Call) and expr.op is Op.CAST and _keeps_the_number(expr):
+            if expr.type.scale < expr.args[0].type.scale and not expr.type.is_floating:
+                self.slack += Fraction(1, 2 * 10**expr.type.scale)
             self.add(sign, expr.args[0])
         else:
             self._term(sign, expr)
 
     def _constant(self, sign: int, literal: Literal) -> None:
         value = literal.value
-        if isinstance(value, bool | str) or value is None or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
             self.linear = False
         else:
             magnitude = Fraction(value) / 10**literal.type.scale
@@ -205,8 +207,15 @@ class _Flat:
     def _term(self, sign: int, expr: Expr) -> None:
         streams = streams_of(expr)
         type_ = expr.type
-        counts = type_.is_integer or type_.is_floating or type_.is_timestamp or type_.kind is Kind.INTERVAL
+        counts = type_.is_numeric or type_.is_timestamp or type_.kind in (Kind.INTERVAL, Kind.DATE)
         if len(streams) != 1 or not counts:
             self.linear = False
             return
         self.terms.setdefault(next(iter(streams)), []).append((sign, expr))
+
+
+def _keeps_the_number(cast: Call) -> bool:
+    """Whether a cast gives the same number, up to the roundings of floating numbers and of decimals."""
+    source, to = cast.args[0].type, cast.type
+    whole = source.is_integer and to.is_integer
+    return source.is_numeric and (to.is_floating or to.kind is Kind.DECIMAL or whole)
