@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from handfast.errors import InternalError
-from handfast.spec.expression import Call, Column, Expr, Literal, Op
+from handfast.spec.expression import Column, Expr, Literal, Op
 from handfast.spec.types import Kind, Type, as_decimal
 
 I1, I8, I32, I64, I128, I256 = (ir.IntType(bits) for bits in (1, 8, 32, 64, 128, 256))
@@ -42,28 +42,6 @@ def element(type_: Type) -> ir.Type:
 
 def _decimal_element(digits: int) -> ir.IntType:
     return I64 if digits <= 18 else I128 if digits <= 38 else I256
-
-
-_NATIVE = frozenset(
-    {
-        *(Op.AND, Op.OR, Op.NOT, Op.EQ, Op.LT, Op.LE, Op.SAME, Op.IS_NULL, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MOD),
-        *(Op.NEG, Op.ABS, Op.CAST, Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST),
-    }
-)
-_EXACT_DIGITS = 15  # a decimal of so many digits is one correctly rounded division away from its double
-_PRODUCT_DIGITS = 38
-
-
-def is_native(call: Call) -> bool:
-    """Whether there is code for an operator: not for what makes text, nor for decimals that are rounded twice."""
-    if call.op not in _NATIVE or call.type.is_text:
-        return False
-    source = call.args[0].type
-    if call.op is Op.CAST and source.kind is Kind.DECIMAL and call.type.is_floating:
-        return call.type.kind is Kind.DOUBLE and source.precision <= _EXACT_DIGITS
-    if call.op in (Op.MUL, Op.DIV, Op.MOD) and call.type.kind is Kind.DECIMAL:
-        return call.op is Op.MUL and sum(arg.type.precision for arg in call.args) < _PRODUCT_DIGITS
-    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS, is_native
+from handfast.kernels.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
 from handfast.kernels.compile import blank, derive_kernel
 from handfast.kernels.program import Slot
+from handfast.kernels.reach import is_native
 from handfast.kernels.strings import StringTable, as_text
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
 from handfast.spec.meaning import Refused, Rule, rule

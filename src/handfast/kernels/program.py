@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handfast.kernels.codegen import is_native
+from handfast.kernels.reach import is_native_throughout
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts, rewrite, streams_of, walk
 from handfast.spec.meaning import SAFE
 from handfast.spec.types import BOOLEAN, Kind
@@ -92,22 +92,17 @@ def make_program(predicate: Expr, keys: list[Expr], streams: int) -> Program:
         if isinstance(expr, Literal) or len(streams_of(expr)) > 1:
             return None
         # what is made of constants alone is a constant of the kernel, or else a column
-        return place(expr) if streams_of(expr) or not _is_native(expr) else None
+        return place(expr) if streams_of(expr) or not is_native_throughout(expr) else None
 
     condition = rewrite(predicate, hoist)
     for key in keys:
         place(key)
     parts = conjuncts(condition)
-    native = [part for part in parts if _is_native(part)]
+    native = [part for part in parts if is_native_throughout(part)]
     if len(native) < len(parts):
         condition = _all(native)
-    filters = tuple(part for part in parts if not _is_native(part))
+    filters = tuple(part for part in parts if not is_native_throughout(part))
     return Program(tuple(tuple(own) for own in inputs), condition, filters)
-
-
-def _is_native(expr: Expr) -> bool:
-    """Whether kernels can say all of it."""
-    return all(is_native(node) for node in walk(expr) if isinstance(node, Call))
 
 
 def _all(parts: list[Expr]) -> Expr:
