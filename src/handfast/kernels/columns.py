@@ -31,7 +31,7 @@ class Columns:
     times: NDArray[np.int64]
     seen: Seen = ()
     codes: list[Array] = field(default_factory=list)
-    strings: StringTable = field(default_factory=StringTable)
+    strings: StringTable | None = None
 
     def __len__(self) -> int:
         return len(self.times)

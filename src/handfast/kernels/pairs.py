@@ -83,6 +83,7 @@ class PairKernels:
                 run, at = (r, s)[side], pairs[side]
                 status = run.statuses[k]
                 sources[column] = run.codes[k][at], None if status is None else status[at]
+            assert r.strings is not None, "ColumnReader.for_pairs brings them where there are filters"
             ((truth, unknown),) = condition.run(sources, r.strings.scratch(), count)
             holds = truth != 0 if unknown is None else (truth != 0) & (unknown == 0)
             pairs = pairs[0][holds], pairs[1][holds]

@@ -125,7 +125,7 @@ def _limits(conjunct: Expr) -> Iterator[_Limit]:
 def _unfold_abs(a: Expr, b: Expr) -> list[tuple[Sum, Sum]]:
     """`ABS(u) <= c` as `u <= c` and `-c <= u`; anything else as it stands."""
     inner = a
-    while isinstance(inner, Call) and inner.op is Op.CAST:
+    while isinstance(inner, Call) and inner.op is Op.CAST and _keeps_the_number(inner) and not _rounds(inner):
         inner = inner.args[0]
     if isinstance(inner, Call) and inner.op is Op.ABS and not streams_of(b):
         within, bound = inner.args[0], b
@@ -189,7 +189,7 @@ class _Flat:
         elif isinstance(expr, Call) and expr.op is Op.NEG:
             self.add(-sign, expr.args[0])
         elif isinstance(expr, Call) and expr.op is Op.CAST and _keeps_the_number(expr):
-            if expr.type.scale < expr.args[0].type.scale and not expr.type.is_floating:
+            if _rounds(expr):
                 self.slack += Fraction(1, 2 * 10**expr.type.scale)
             self.add(sign, expr.args[0])
         else:
@@ -219,3 +219,8 @@ def _keeps_the_number(cast: Call) -> bool:
     source, to = cast.args[0].type, cast.type
     whole = source.is_integer and to.is_integer
     return source.is_numeric and (to.is_floating or to.kind is Kind.DECIMAL or whole)
+
+
+def _rounds(cast: Call) -> bool:
+    """Whether a cast of decimals takes away digits behind the point."""
+    return cast.type.scale < cast.args[0].type.scale and not cast.type.is_floating
