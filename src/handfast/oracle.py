@@ -460,6 +460,8 @@ def _cast_rule(source: Type, target: Type) -> Callable[[Any], Any]:
         return lambda x: rescaled(x, source.scale, target)
     if target.kind is Kind.TIMESTAMP_NTZ:
         return _within(target, lambda days: days * 86_400_000_000)
+    if target.kind is Kind.DATE:
+        return lambda time: time // 86_400_000_000
     if target.is_floating and source.is_floating:
         return to_float32 if target.kind is Kind.FLOAT else lambda x: x
     if target.is_floating:

@@ -130,6 +130,8 @@ CASTS = (
     "CAST(p AS FLOAT)",
     "CAST(w AS FLOAT)",
     "CAST(da AS TIMESTAMP_NTZ)",
+    "CAST(ts AS DATE)",
+    "CAST(n AS DATE)",
 )
 CHOICES = (
     "COALESCE(i, j, 5)",
@@ -237,5 +239,6 @@ TIMES = (
     "da < n",
     "n - da",
     "da - db > INTERVAL 5 DAYS",
+    "da = DATE(ts)",
 )
 EXPRESSIONS = (*COMPARISONS, *ARITHMETIC, *CASTS, *CHOICES, *STRINGS, *NUMBERS, *TIMES)

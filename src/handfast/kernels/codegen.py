@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from handfast.errors import InternalError
+from handfast.kernels.calendar import Calendar
 from handfast.spec.expression import Column, Expr, Literal, Op
 from handfast.spec.types import Kind, Type, as_decimal
 
@@ -33,6 +34,12 @@ _ELEMENT: dict[Kind, ir.Type] = {
     Kind.NULL: I8,  # a NULL that nothing gives a type: NULL = NULL
 }
 NULL_STATUS, ERROR_STATUS = 1, 2
+_FUNCTIONS = frozenset(
+    {
+        *(Op.SQRT, Op.SIGN, Op.FLOOR, Op.CEIL, Op.INT_DIV, Op.DATE_DIFF, Op.DATE_TRUNC, Op.YEAR, Op.QUARTER),
+        *(Op.MONTH, Op.DAY, Op.DAY_OF_WEEK, Op.HOUR, Op.MINUTE, Op.SECOND),
+    }
+)
 
 
 def element(type_: Type) -> ir.Type:
@@ -96,6 +103,8 @@ class Emitter:
             return self._same(args[0], args[1], expr.args[0].type, error)
         if op is Op.CAST:
             lanes, failed = self._cast(args[0].lanes, expr.args[0].type, expr.type)
+        elif op in _FUNCTIONS:
+            lanes, failed = self._function(op, [arg.lanes for arg in args], [arg.type for arg in expr.args])
         else:
             lanes, failed = self._arithmetic(op, [arg.lanes for arg in args], expr.type)
         if failed is not None and null is not None:
@@ -256,6 +265,52 @@ class Emitter:
         pair = self._intrinsic(name, args, returns=ir.LiteralStructType([lanes, ir.VectorType(I1, self._width)]))
         return build.extract_value(pair, 0), build.extract_value(pair, 1)
 
+    # -- functions -------------------------------------------------------------------------------
+
+    def _function(self, op: Op, args: list[ir.Value], types: list[Type]) -> tuple[ir.Value, ir.Value | None]:
+        """The lanes of a function, and of its failures where there can be any."""
+        build, ints, longs = self._b, ir.VectorType(I32, self._width), ir.VectorType(I64, self._width)
+        if op is Op.SQRT:
+            return self._intrinsic("llvm.sqrt", args), None
+        if op is Op.SIGN:
+            (x,) = args
+            one = self._constant(x.type, 1.0)
+            is_itself = build.fcmp_unordered("ueq", x, self._constant(x.type, 0.0))  # NaN, and either zero
+            return build.select(is_itself, x, self._intrinsic("llvm.copysign", [one, x])), None
+        if op in (Op.FLOOR, Op.CEIL):
+            return self._whole("llvm.floor" if op is Op.FLOOR else "llvm.ceil", args[0])
+        if op is Op.DATE_DIFF:  # days go round, as Java's integers do
+            return build.sub(*args), None
+        if op is Op.INT_DIV:
+            return self._int_div(*(self._resized(arg, I64) for arg in args))
+        calendar = Calendar(build, longs)
+        if op is Op.DATE_TRUNC:
+            unit, time = args
+            start = build.sub(time, calendar.floor(time, unit)[1])
+            return start, build.icmp_signed(">", start, time)
+        time = self._resized(args[0], I64)
+        if op in (Op.HOUR, Op.MINUTE, Op.SECOND):
+            return build.trunc(calendar.part_of_time(op, time), ints), None
+        days = time if types[0].kind is Kind.DATE else calendar.day_of(time)
+        return build.trunc(calendar.part_of_day(op, days), ints), None
+
+    def _whole(self, name: str, lanes: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """A double as a bigint; NaN is 0, and what is beyond fails."""
+        build, target = self._b, ir.VectorType(I64, self._width)
+        beyond = build.or_(
+            build.fcmp_ordered("<", lanes, self._constant(lanes.type, -(2.0**63))),
+            build.fcmp_ordered(">=", lanes, self._constant(lanes.type, 2.0**63)),
+        )
+        whole = self._intrinsic(name, [lanes])
+        return call_intrinsic(build, f"llvm.fptosi.sat.v{self._width}i64.v{self._width}f64", [whole], target), beyond
+
+    def _int_div(self, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
+        build = self._b
+        least, minus_one = self._constant(x.type, -(2**63)), self._constant(x.type, -1)
+        overflow = build.and_(build.icmp_signed("==", x, least), build.icmp_signed("==", y, minus_one))
+        fails = build.or_(build.icmp_signed("==", y, self._constant(x.type, 0)), overflow)
+        return build.sdiv(x, build.select(fails, self._constant(x.type, 1), y)), fails
+
     # -- casts -----------------------------------------------------------------------------------
 
     def _cast(self, lanes: ir.Value, source: Type, to: Type) -> tuple[ir.Value, ir.Value | None]:
@@ -271,6 +326,8 @@ class Emitter:
         if source.kind is Kind.DATE and to.kind is Kind.TIMESTAMP_NTZ:
             day = self._constant(target, 86_400_000_000)
             return self._integer(Op.MUL, [build.sext(lanes, target), day])
+        if source.is_timestamp and to.kind is Kind.DATE:
+            return build.trunc(Calendar(build, lanes.type).day_of(lanes), target), None
         if source.is_integer and to.is_integer:
             return self._narrowed(lanes, to) if to.bits < source.bits else (build.sext(lanes, target), None)
         if source.is_integer and to.is_floating:

@@ -8,7 +8,9 @@ from handfast.spec.types import Kind
 _NATIVE = frozenset(
     {
         *(Op.AND, Op.OR, Op.NOT, Op.EQ, Op.LT, Op.LE, Op.SAME, Op.IS_NULL, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MOD),
-        *(Op.NEG, Op.ABS, Op.CAST, Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST),
+        *(Op.NEG, Op.ABS, Op.CAST, Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST, Op.SQRT, Op.SIGN, Op.FLOOR, Op.CEIL),
+        *(Op.INT_DIV, Op.DATE_DIFF, Op.DATE_TRUNC, Op.YEAR, Op.QUARTER, Op.MONTH, Op.DAY, Op.DAY_OF_WEEK),
+        *(Op.HOUR, Op.MINUTE, Op.SECOND),
     }
 )
 _EXACT_DIGITS = 15  # a decimal of so many digits is one correctly rounded division away from its double
@@ -24,6 +26,10 @@ def is_native(call: Call) -> bool:
         return call.type.kind is Kind.DOUBLE and source.precision <= _EXACT_DIGITS
     if call.op in (Op.MUL, Op.DIV, Op.MOD) and call.type.kind is Kind.DECIMAL:
         return call.op is Op.MUL and sum(arg.type.precision for arg in call.args) < _PRODUCT_DIGITS
+    if call.op in (Op.FLOOR, Op.CEIL, Op.INT_DIV):
+        return all(arg.type.kind is not Kind.DECIMAL for arg in call.args)
+    if call.op is Op.DATE_TRUNC:
+        return source.kind is Kind.INTERVAL
     return True
 
 

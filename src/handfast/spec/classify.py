@@ -14,6 +14,8 @@ from fractions import Fraction
 from handfast.spec.expression import Call, Expr, Literal, Op, conjuncts, streams_of
 from handfast.spec.types import Kind
 
+_MOST_DAYS = 1 << 29  # that can be added to a date: with more, days go round
+
 Term = tuple[int, Expr]  # +1 or -1, and an expression over one stream
 
 
@@ -143,7 +145,7 @@ def _limit(smaller: Sum, larger: Sum) -> Iterator[_Limit]:
         flat.add(sign, expr)
     for sign, expr in larger:
         flat.add(-sign, expr)
-    if not flat.linear or len(flat.terms) != 2:
+    if not flat.linear or len(flat.terms) != 2 or (flat.dates and flat.constants > _MOST_DAYS):
         return
     first, second = sorted(flat.terms)
     # flat: sum(first) + sum(second) + constant <= 0
@@ -173,6 +175,7 @@ class _Flat:
         self.constants = Fraction(0)
         self.slack = Fraction(0)  # what the roundings of decimals can take away or add
         self.linear = True
+        self.dates = False
         self.unit = 0.0
         self.steps = 0
 
@@ -183,7 +186,7 @@ class _Flat:
             self.steps += 1
         if isinstance(expr, Literal):
             self._constant(sign, expr)
-        elif isinstance(expr, Call) and expr.op in (Op.ADD, Op.SUB):
+        elif isinstance(expr, Call) and expr.op in (Op.ADD, Op.SUB, Op.DATE_DIFF):
             self.add(sign, expr.args[0])
             self.add(sign if expr.op is Op.ADD else -sign, expr.args[1])
         elif isinstance(expr, Call) and expr.op is Op.NEG:
@@ -211,6 +214,7 @@ class _Flat:
         if len(streams) != 1 or not counts:
             self.linear = False
             return
+        self.dates |= type_.kind is Kind.DATE
         self.terms.setdefault(next(iter(streams)), []).append((sign, expr))
 
 

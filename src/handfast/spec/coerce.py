@@ -150,7 +150,7 @@ def explicit_cast(tree: Expr, to: Type, node: exp.Expression) -> Expr:
         return cast(cast(tree, as_decimal(source)), to)
     if source.is_floating and to.kind is Kind.DECIMAL:
         refuse(node, f"rounds a {source} by the way Java prints it; make it a decimal column in the input")
-    if source == DATE and to == TIMESTAMP_NTZ:
+    if (source == DATE and to == TIMESTAMP_NTZ) or (source.is_timestamp and to == DATE):
         return cast(tree, to)
     return refuse(node, f"casts {source} to {to}, which is not supported in a predicate; cast it in the input")
 

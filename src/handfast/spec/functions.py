@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from handfast.spec.coerce import alike, arithmetic, cast, unify
 from handfast.spec.expression import Call, Expr, Literal, Op
-from handfast.spec.meaning import TRUNC_UNITS, Refused, rule
+from handfast.spec.meaning import FIXED_UNITS, TRUNC_UNITS, Refused, rule
 from handfast.spec.refusal import refuse
 from handfast.spec.types import (
     BINARY,
@@ -17,6 +17,7 @@ from handfast.spec.types import (
     DOUBLE,
     INT32,
     INT64,
+    INTERVAL,
     MAX_PRECISION,
     NULL,
     STRING,
@@ -227,7 +228,9 @@ class Functions:
             refuse(node, f"truncates to no unit of {', '.join(TRUNC_UNITS)}")
         if time.type != TIMESTAMP:
             refuse(node, f"needs a timestamp with a zone, not {time.type}")
-        return Call(Op.DATE_TRUNC, (Literal(unit, STRING), time), TIMESTAMP)
+        fixed = FIXED_UNITS.get(unit)
+        start = Literal(unit, STRING) if fixed is None else Literal(fixed, INTERVAL)
+        return Call(Op.DATE_TRUNC, (start, time), TIMESTAMP)
 
     def _add_days(self, node: exp.Expression) -> Expr:
         # sqlglot writes date_sub(day, n) as day + n * -1

@@ -280,7 +280,7 @@ Civil = tuple[int, int, int]  # year, month, day
 
 _DAY = 86_400_000_000
 _ERA = 146_097  # days of 400 years
-_FIXED_UNITS = {
+FIXED_UNITS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
     "SECOND": 1_000_000,
@@ -288,14 +288,13 @@ _FIXED_UNITS = {
     "HOUR": 3_600_000_000,
     "DAY": _DAY,
     "DD": _DAY,
-    "WEEK": 7 * _DAY,
 }
 _STARTS: dict[str, Callable[[Civil], Civil]] = {
     **dict.fromkeys(("MONTH", "MON", "MM"), lambda day: (day[0], day[1], 1)),
     **dict.fromkeys(("YEAR", "YYYY", "YY"), lambda day: (day[0], 1, 1)),
     "QUARTER": lambda day: (day[0], (day[1] - 1) // 3 * 3 + 1, 1),
 }
-TRUNC_UNITS = (*_FIXED_UNITS, *_STARTS)
+TRUNC_UNITS = (*FIXED_UNITS, "WEEK", *_STARTS)
 
 
 def _civil(days: int) -> Civil:
@@ -332,11 +331,12 @@ def _of_day(part: Callable[[int], int], source: Type) -> Rule:
     return lambda time: part(time // _DAY)
 
 
-def _truncated(unit: str, time: int) -> int:
-    if unit == "WEEK":  # Monday
-        start = (time // _DAY + 3) // 7 * 7 * _DAY - 3 * _DAY
-    elif unit in _FIXED_UNITS:
-        start = time // _FIXED_UNITS[unit] * _FIXED_UNITS[unit]
+def _truncated(unit: int | str, time: int) -> int:
+    """The begin of the unit: so many microseconds, or one of the calendar's."""
+    if isinstance(unit, int):
+        start = time // unit * unit
+    elif unit == "WEEK":  # Monday
+        start = ((time // _DAY + 3) // 7 * 7 - 3) * _DAY
     else:
         start = _days(_STARTS[unit](_civil(time // _DAY))) * _DAY
     if wrapped(start, 64) != start:

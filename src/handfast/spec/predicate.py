@@ -19,6 +19,7 @@ from handfast.spec.refusal import mismatch, refuse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import (
     BOOLEAN,
+    DATE,
     DOUBLE,
     FLOAT,
     INT8,
@@ -56,6 +57,7 @@ _CAST_TARGETS = {
     "BIGINT": INT64,
     "FLOAT": FLOAT,
     "DOUBLE": DOUBLE,
+    "DATE": DATE,
     "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
 }
 _DEEPEST = 150  # levels of a tree that every part of handfast can walk
