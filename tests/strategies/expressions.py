@@ -196,6 +196,8 @@ STRINGS = (
     "k NOT LIKE '%b'",
     "k LIKE 'a/%b' ESCAPE '/'",
     "k LIKE m",
+    r"k LIKE '\\%'",
+    r"k LIKE 'a\_b'",
     "k ILIKE 'A%'",
     "k NOT ILIKE 'σ'",
     "k ILIKE m",

@@ -67,6 +67,8 @@ class Functions:
     def call(self, node: exp.Expression) -> Expr | None:
         """The tree of a call, or None if this is no function we know."""
         kind = type(node)
+        if kind is exp.DateDiff and str(node.args.get("unit") or "DAY") != "DAY":
+            refuse(node, "counts another unit than days; subtract the times, and compare with an INTERVAL")
         if kind in _PLAIN:
             op, types, to = _PLAIN[kind]
             return Call(op, self._typed(node, self._arguments(node), types), to)
@@ -129,6 +131,9 @@ class Functions:
         return Call(Op.SUBSTRING, self._typed(node, args, (text, INT32, INT32)), text)
 
     def _concat(self, node: exp.Expression) -> Expr:
+        if not node.args.get("safe"):
+            # sqlglot does not tell 'a''b', which is a'b in Spark, from 'a' 'b', which is ab
+            refuse(node, "is written as strings side by side; write a quote inside a string as \\', and || between two")
         args = self._arguments(node)
         text = BINARY if all(arg.type == BINARY for arg in args) else STRING
         return Call(Op.CONCAT, self._typed(node, args, [text] * len(args)), text)

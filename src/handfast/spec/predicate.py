@@ -148,6 +148,8 @@ class _Binder:
             return self._column(node)
         if isinstance(node, exp.Literal):
             return Literal(node.this, STRING) if node.is_string else literals.number(node.this)
+        if isinstance(node, exp.RawString):
+            return Literal(node.this, STRING)
         if isinstance(node, exp.HexString):
             return literals.hexadecimal(node)
         if isinstance(node, exp.Boolean):
@@ -179,8 +181,9 @@ class _Binder:
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             return self._explicit_cast(node)
         if isinstance(node, exp.Anonymous) and node.name.lower() in ("isnull", "isnotnull"):
-            empty = Call(Op.IS_NULL, (self.bind(node.expressions[0]),), BOOLEAN)
-            return empty if node.name.lower() == "isnull" else _not(empty)
+            for argument in node.expressions:
+                empty = Call(Op.IS_NULL, (self.bind(argument),), BOOLEAN)
+                return empty if node.name.lower() == "isnull" else _not(empty)
         tree = self._functions.call(node)
         if tree is not None:
             return tree
