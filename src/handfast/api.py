@@ -26,6 +26,8 @@ def join(
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
+    in_order: bool = False,
+    select: str | None = None,
     options: LocalOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
@@ -38,15 +40,32 @@ def join(
         window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.
-        how: "inner".
+        how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
+            first, the second, or both that match nothing, each as soon as that is certain), "semi" (rows of the first
+            that match something), "anti" (rows of the first that match nothing).
+        sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
+        in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
         options: How the local engine runs.
 
     Returns:
         A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every
-        column as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
+        column as `<stream>_<column>`, and `match_time`, the time of the last of a match's tuples (of a row that
+        matches nothing, and of a semi join's that is not in order, its own time).
     """
     _check_inputs(inputs)
-    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    asked = _spec(
+        inputs,
+        spec,
+        on=on,
+        window=window,
+        time=time,
+        lateness=lateness,
+        how=how,
+        sequence=sequence,
+        in_order=in_order,
+        select=select,
+    )
     if _is_spark(inputs, asked):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -67,11 +86,24 @@ def explain(
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
+    in_order: bool = False,
+    select: str | None = None,
     options: LocalOptions | None = None,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     _check_inputs(inputs)
-    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    asked = _spec(
+        inputs,
+        spec,
+        on=on,
+        window=window,
+        time=time,
+        lateness=lateness,
+        how=how,
+        sequence=sequence,
+        in_order=in_order,
+        select=select,
+    )
     from handfast.describe import describe
 
     if _is_spark(inputs, asked):
@@ -119,11 +151,14 @@ def _spec(
     lateness: Duration | Mapping[str, Duration] | None,
     how: str,
     sequence: str | Mapping[str, str] | None,
+    in_order: bool,
+    select: str | None,
 ) -> JoinSpec:
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        if (on, window, time, lateness, how, sequence) != (None, None, None, None, "inner", None):
+        keywords = (on, window, time, lateness, how, sequence, in_order, select)
+        if keywords != (None, None, None, None, "inner", None, False, None):
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
@@ -136,7 +171,17 @@ def _spec(
         )
     if time is None:
         raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
-    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    return JoinSpec(
+        tuple(inputs),
+        on,
+        window=window,
+        time=time,
+        lateness=lateness,
+        how=how,
+        sequence=sequence,
+        in_order=in_order,
+        select=select,
+    )
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
@@ -168,4 +213,5 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
 
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
-    return make_plan(bound, (options or LocalOptions()).cores), tables
+    arrow = [tables[name].schema for name in spec.names]
+    return make_plan(bound, (options or LocalOptions()).cores, arrow), tables

@@ -19,7 +19,7 @@ from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Result = Counter[tuple[Any, ...]]
 
@@ -38,7 +38,8 @@ def local_steps(case: Case) -> Result:
 def local_steps_and_close(case: Case) -> tuple[Result, Result]:
     """The local engine fed step by step: what is decided then, and what is when the streams have ended."""
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-    engine = LocalJoin(make_plan(bound, case.cores))
+    arrow = [case.tables[name].schema for name in case.streams]
+    engine = LocalJoin(make_plan(bound, case.cores, arrow))
     before = _rows(batch for step in case.steps for batch in engine.push(step))
     return before, before + _rows(engine.close())
 
@@ -58,19 +59,9 @@ def spark_batch(case: Case, spark: SparkSession) -> Result:
 
 
 def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
-    """`hf.join` on streaming DataFrames: every step of the case is one micro-batch."""
+    """`hf.join` on streaming DataFrames."""
     hf.configure(spark, cores=case.cores)
-    frames = {}
-    for name, table in case.tables.items():
-        home = folder / name
-        home.mkdir()
-        for number, step in enumerate(case.steps):
-            path = home / f"{number:04d}.parquet"
-            pq.write_table(step.get(name, table.schema.empty_table()), path)
-            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
-        schema = spark.createDataFrame(table).schema
-        frames[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home))
-    matches = hf.join(frames, **case.kwargs, lateness=case.lateness)
+    matches = hf.join(streaming_frames(case, spark, folder), **case.kwargs, lateness=case.lateness)
     output = str(folder / "output")
     query = (
         matches.writeStream.format("parquet")
@@ -81,3 +72,18 @@ def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
     )
     query.awaitTermination()
     return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow()))
+
+
+def streaming_frames(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """The case's streams as streaming DataFrames: every step of the case is one micro-batch."""
+    frames = {}
+    for name, table in case.tables.items():
+        home = folder / name
+        home.mkdir()
+        for number, step in enumerate(case.steps):
+            path = home / f"{number:04d}.parquet"
+            pq.write_table(step.get(name, table.schema.empty_table()), path)
+            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
+        schema = spark.createDataFrame(table).schema
+        frames[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home))
+    return frames

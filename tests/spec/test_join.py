@@ -40,7 +40,9 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         ({"time": ""}, "time must name the event-time column of stream 'r', not ''"),
         ({"lateness": "-1 s"}, "lateness of stream 'r' cannot be negative: '-1 s'"),
         ({"lateness": "soon"}, "lateness of stream 'r' must be a duration like '10 minutes'"),
-        ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner"),
+        ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner, left, right, full"),
+        ({"how": "lefft"}, "how='lefft' is not a join that handfast knows; did you mean 'left'?"),
+        ({"how": "left", "in_order": True}, "in_order=True goes with inner and semi joins, not with how='left'"),
     ],
 )
 def test_what_does_not_fit_the_streams_is_refused(more: dict[str, Any], message: str) -> None:
@@ -52,7 +54,7 @@ def test_what_does_not_fit_the_streams_is_refused(more: dict[str, Any], message:
 @pytest.mark.parametrize(
     ("streams", "message"),
     [
-        (("r",), "takes two streams, not 1"),
+        (("r",), "takes two streams or more, not 1"),
         (("r", "R"), "named twice"),
         (("r", "my stream"), "must be a plain identifier like 'r' or 'trades', not 'my stream'"),
     ],

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from handfast import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
+from tests.judges import duckdb_judge
 from tests.judges.rows import multiset, schemas_of, tables_of
 from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
@@ -34,7 +35,7 @@ class Case:
     """
 
     shape: Shape
-    streams: tuple[str, str]
+    streams: tuple[str, ...]
     kwargs: dict[str, Any]
     lateness: str | dict[str, str]
     tables: dict[str, pa.Table]
@@ -98,7 +99,15 @@ class Case:
         """What the oracle says is decided when the steps have arrived one by one, and more may come."""
         final = oracle.final(self.join, self.admission)
         rows = {name: [{c: row[c] for c in row if c != "#"} for row in final[name]] for name in self.streams}
-        return multiset(oracle.result(self.join, rows))
+        return multiset(oracle.result(self.join, rows, self.admission.watermark))
+
+    def judged_of_steps(self) -> Counter[tuple[Any, ...]]:
+        """What DuckDB says is decided when the steps have arrived one by one, and more may come."""
+        final = oracle.final(self.join, self.admission)
+        rows = {name: pa.array([row["#"] for row in final[name]], pa.int64()) for name in self.streams}
+        tables = {name: self.tables[name].take(rows[name]) for name in self.streams}
+        watermark = max(self.admission.watermark, -(2.0**63))
+        return multiset(duckdb_judge.result(self.spec, tables, int(watermark)))
 
     def expected_at_close(self) -> Counter[tuple[Any, ...]]:
         """The oracle's result when the steps have arrived one by one, and no more will come."""
@@ -115,12 +124,16 @@ class Case:
                 start[name] += len(table)
         asked = self.kwargs["window"]
         windows = dict(asked) if isinstance(asked, dict) else dict.fromkeys(self.streams, asked)
-        for name in rng.choice((self.streams, self.streams[:1], self.streams[1:])):
+        for name in rng.choice((self.streams, self.streams[:1], self.streams[1:], self.streams[1:2])):
             rows = rng.randint(1, 12)
             windows[name] = rng.choice((f"{rows} rows", CountWindow(rows)))
         sequence = rng.choice(("turn", dict.fromkeys(self.streams, "turn")))
         kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
         return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
+
+    def asked(self, **more: Any) -> Case:
+        """The same case with more asked of it: `how`, `in_order`."""
+        return replace(self, kwargs={**self.kwargs, **more}, origin=f"{self.origin}.asked({more})")
 
     def features(self) -> set[str]:
         """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""

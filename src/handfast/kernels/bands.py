@@ -54,6 +54,10 @@ class BandScale:
         small = max(abs(band.low), abs(band.high), band.constants) * unit < _EXACT_LIMIT
         self._exact = band.unit == 0.0 and small and _few_digits(types, self._scale)
         self._limit = _DATE_LIMIT if any(type_.kind is Kind.DATE for type_ in types) else _EXACT_LIMIT
+        # whether no tuple is ever wild, whatever its values are
+        self.tame = self._exact and all(
+            _largest(term.type) <= self._term_limit(side, term) for side in (0, 1) for term in self._terms[side]
+        )
         if self._exact:
             low, high = math.ceil(band.low * unit), math.floor(band.high * unit)
             self._low: float | int = low
@@ -92,11 +96,16 @@ class BandScale:
         wild = np.zeros(len(columns), np.bool_)
         for term in self._terms[side]:
             unit = 10 ** (self._scale - term.type.scale)
-            limit = self._limit // (len(self._terms[side]) * unit)
+            limit = self._term_limit(side, term)
             number, outside = _as_integers(columns.values[term.position])
             wild |= outside | (number > limit) | (number < -limit)
             total += term.sign * unit * np.where(wild, 0, number)
         return BandKeys(np.where(wild, 0, total), dead, wild & ~dead)
+
+    def _term_limit(self, side: int, term: _Term) -> int:
+        """What a term may be so that the sum of all is small enough."""
+        unit: int = 10 ** (self._scale - term.type.scale)
+        return self._limit // (len(self._terms[side]) * unit)
 
     def buckets(self, keys: BandKeys) -> NDArray[np.int64]:
         """The bucket that each tuple lies in."""
@@ -111,6 +120,15 @@ class BandScale:
     def _floor(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         buckets: NDArray[np.int64] = np.floor_divide(keys, self._width).astype(np.int64)
         return buckets
+
+
+def _largest(type_: Type) -> int:
+    """The largest size of a value, as the integer it is kept as."""
+    if type_.kind is Kind.DECIMAL:
+        digits: int = 10**type_.precision
+        return digits
+    bits = type_.bits if type_.is_integer else 32 if type_.kind is Kind.DATE else 64
+    return 1 << (bits - 1)
 
 
 def _few_digits(types: list[Type], scale: int) -> bool:

@@ -1,4 +1,4 @@
-"""Finding the pairs of two runs of tuples for which a condition and the windows hold."""
+"""Finding the tuples of several streams for which a condition holds: pairs within their windows, and aligned rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.columns import Columns
-from handfast.kernels.compile import blank, check_kernel, scan_kernel
-from handfast.kernels.compute import Computation, addresses
+from handfast.kernels.compile import blank, check_kernel, derive_kernel, scan_kernel
+from handfast.kernels.compute import addresses
+from handfast.kernels.filters import Filters
 from handfast.kernels.program import Program
 from handfast.kernels.window import WindowRule
 from handfast.spec.expression import number_literals
@@ -29,10 +30,7 @@ class PairKernels:
         self._shape = blank(condition)
         self._slots = program.slots
         self._rule = rule
-        self._filters = [Computation([tree]) for tree in program.filters]
-        self._places = {
-            known.column: (side, k) for side, own in enumerate(program.inputs) for k, known in enumerate(own)
-        }
+        self._filters = Filters(program)
 
     def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8]) -> Iterator[Pairs]:
         """Every pair that holds, by trying every pair: the longer run is read vector by vector."""
@@ -73,21 +71,10 @@ class PairKernels:
 
     def _filtered(self, r: Columns, s: Columns, pairs: Pairs) -> Pairs:
         """The pairs for which every condition that no kernel can say is true, too."""
-        for condition in self._filters:
-            count = len(pairs[0])
-            if not count:
-                break
-            sources = {}
-            for column in condition.sources:
-                side, k = self._places[column]
-                run, at = (r, s)[side], pairs[side]
-                status = run.statuses[k]
-                sources[column] = run.codes[k][at], None if status is None else status[at]
-            assert r.strings is not None, "ColumnReader.for_pairs brings them where there are filters"
-            ((truth, unknown),) = condition.run(sources, r.strings.scratch(), count)
-            holds = truth != 0 if unknown is None else (truth != 0) & (unknown == 0)
-            pairs = pairs[0][holds], pairs[1][holds]
-        return pairs
+        if not self._filters:
+            return pairs
+        kept = self._filters.holding((r, s), pairs)
+        return pairs[0][kept], pairs[1][kept]
 
     def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
         """Whether tuples of these times can be in a window together; where tuples are counted, times do not tell."""
@@ -95,6 +82,34 @@ class PairKernels:
             return True
         longest = max(self._rule.lengths)
         return bool(some.max() - others.min() > -longest and some.min() - others.max() < longest)
+
+
+class TupleKernel:
+    """A condition on tuples of three streams and more."""
+
+    def __init__(self, program: Program) -> None:
+        condition, self.literals = number_literals(program.condition)
+        self._shape = blank(condition)
+        self._slots = tuple(slot for own in program.slots for slot in own)
+        self._filters = Filters(program)
+
+    def holds(self, rows: list[Columns], literals: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """For which rows, made of the tuples at the same place in every stream's run, the condition holds."""
+        count = len(rows[0])
+        zeros = np.zeros(count, np.uint8)
+        values = addresses([value for own in rows for value in own.values])
+        every = [status if status is not None else zeros for own in rows for status in own.statuses]
+        statuses = addresses(every)
+        truth, failed = np.empty(count, np.uint8), np.empty(count, np.uint8)
+        out, out_failed = addresses([truth]), addresses([failed])
+        words = (values, statuses, literals, out, out_failed)
+        derive_kernel((self._shape,), self._slots)(*(word.ctypes.data for word in words), count)
+        held: NDArray[np.bool_] = (truth != 0) & (failed == 0)
+        if self._filters:
+            places = np.flatnonzero(held)
+            held[:] = False
+            held[places[self._filters.holding(rows, [places] * len(rows))]] = True
+        return held
 
 
 class _Tables:

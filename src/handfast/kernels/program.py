@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handfast.kernels.reach import is_native_throughout
-from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts, rewrite, streams_of, walk
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjunction, conjuncts, rewrite, streams_of, walk
 from handfast.spec.meaning import SAFE
-from handfast.spec.types import BOOLEAN, Kind
+from handfast.spec.types import Kind
 
 _SAFE = SAFE | {
     *(Op.AND, Op.OR, Op.NOT, Op.EQ, Op.LT, Op.LE, Op.SAME, Op.IS_NULL),
@@ -100,19 +100,9 @@ def make_program(predicate: Expr, keys: list[Expr], streams: int) -> Program:
     parts = conjuncts(condition)
     native = [part for part in parts if is_native_throughout(part)]
     if len(native) < len(parts):
-        condition = _all(native)
+        condition = conjunction(native)
     filters = tuple(part for part in parts if not is_native_throughout(part))
     return Program(tuple(tuple(own) for own in inputs), condition, filters)
-
-
-def _all(parts: list[Expr]) -> Expr:
-    """A conjunction, as a tree of little depth."""
-    if not parts:
-        return Literal(True, BOOLEAN)
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return Call(Op.AND, (_all(parts[:half]), _all(parts[half:])), BOOLEAN)
 
 
 def _free_name(number: int, taken: set[str]) -> str:

@@ -12,6 +12,8 @@ from handfast.spec.classify import Conditions, classify
 from handfast.spec.expression import Expr
 from handfast.spec.predicate import bind, parse
 from handfast.spec.schema import Schema, nearest
+from handfast.spec.select import Field, every_field, select_fields
+from handfast.spec.sql import to_sql
 from handfast.spec.types import Type
 from handfast.spec.window import (
     CountWindow,
@@ -23,7 +25,10 @@ from handfast.spec.window import (
     parse_window,
 )
 
-HOW = ("inner",)
+HOW = ("inner", "left", "right", "full", "semi", "anti")
+ORDERED = ("inner", "semi")  # what can be given in order
+_ONE_SIDED = ("semi", "anti")  # what gives rows of the first stream alone
+_PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, init=False)
 class JoinSpec:
-    """A sliding-window join of two streams.
+    """A sliding-window join of two or more streams.
 
     Args:
         streams: The streams' names in their order: at equal times the first is taken to have come first.
@@ -47,14 +52,20 @@ class JoinSpec:
         window: How long a tuple stays, like "10 minutes" or "500 rows": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
-        how: "inner".
+        how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
+            first, the second, or both that match nothing), "semi" (rows of the first that match something), "anti"
+            (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
+        in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
     """
 
     streams: tuple[Stream, ...]
     on: str
     how: str
+    in_order: bool
+    select: str | None
 
     def __init__(
         self,
@@ -66,10 +77,11 @@ class JoinSpec:
         lateness: Duration | Mapping[str, Duration] | None = None,
         how: str = "inner",
         sequence: str | Mapping[str, str] | None = None,
+        in_order: bool = False,
+        select: str | None = None,
     ) -> None:
         names = _checked_names(streams)
-        if how not in HOW:
-            raise SpecError(f"how={how!r} is not a join that handfast knows; it knows {', '.join(HOW)}")
+        _check_how(how, names, in_order=in_order)
         parse(on)
         windows = _by_stream(window, names, "window")
         times = _by_stream(time, names, "time")
@@ -88,10 +100,16 @@ class JoinSpec:
         object.__setattr__(self, "streams", built)
         object.__setattr__(self, "on", on)
         object.__setattr__(self, "how", how)
+        object.__setattr__(self, "in_order", bool(in_order))
+        object.__setattr__(self, "select", select)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(stream.name for stream in self.streams)
+
+    def to_sql(self) -> str:
+        """The query, in Spark SQL over tables of the streams' names, that defines the result of bounded inputs."""
+        return to_sql(self)
 
     def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
         """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
@@ -112,7 +130,11 @@ class JoinSpec:
         sequences = tuple(
             ordered[s.name].column(s.name, s.sequence)[0] if s.sequence is not None else None for s in self.streams
         )
-        bound = BoundJoin(self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate))
+        shown = range(len(self.streams)) if self.how not in _ONE_SIDED else _PRESERVED[self.how]
+        fields = every_field(ordered, shown) if self.select is None else select_fields(self.select, ordered, shown)
+        bound = BoundJoin(
+            self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate), fields
+        )
         bound.check_output_names()
         return bound
 
@@ -127,11 +149,32 @@ class BoundJoin:
     sequences: tuple[str | None, ...]
     predicate: Expr
     conditions: Conditions
+    fields: tuple[Field, ...]
 
     @property
     def counted(self) -> bool:
         """Whether a window counts tuples: then every tuple needs its place in the order before it can join."""
         return any(isinstance(stream.window, CountWindow) for stream in self.spec.streams)
+
+    @property
+    def stamped(self) -> bool:
+        """Whether tuples wait until their place is final before they join."""
+        return self.counted or self.spec.in_order
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The streams of which it is asked, row by row, whether they match anything."""
+        return _PRESERVED[self.spec.how]
+
+    @property
+    def gives_pairs(self) -> bool:
+        """Whether matches are given; otherwise rows of the first stream alone."""
+        return self.spec.how not in _ONE_SIDED
+
+    @property
+    def gives_unmatched(self) -> bool:
+        """Whether preserved rows that match nothing are given."""
+        return self.spec.how in ("left", "right", "full", "anti")
 
     @property
     def time_type(self) -> Type:
@@ -140,9 +183,8 @@ class BoundJoin:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """The result's columns: every column as `<stream>_<column>`, then `match_time`."""
-        named = [f"{s}_{c}" for s, schema in zip(self.spec.names, self.schemas, strict=True) for c in schema.names]
-        return (*named, "match_time")
+        """The names of the result's columns."""
+        return tuple(field.name for field in self.fields)
 
     def check_output_names(self) -> None:
         """Refuse a result two of whose columns have one name."""
@@ -158,28 +200,54 @@ class BoundJoin:
 
     def interval(self) -> str:
         """The windows as an interval: of time differences, or of tuples that came between."""
-        (r, s), (r_time, s_time) = self.spec.streams, self.times
-        if isinstance(r.window, TimeWindow) and isinstance(s.window, TimeWindow):
-            low, high = format_duration(s.window.length), format_duration(r.window.length)
+        streams, times = self.spec.streams, self.times
+        if len(streams) == 2 and not self.counted:
+            (r, s), (r_time, s_time) = streams, times
+            low, high = format_duration(_length(s.window)), format_duration(_length(r.window))
             return f"{s.name}.{s_time} − {r.name}.{r_time} in (−{low}, +{high})"
-        return " and ".join(
-            f"{new.name} meets the last {old.window} of {old.name}"
-            if isinstance(old.window, CountWindow)
-            else f"{new.name} meets {old.name} of the last {old.window}"
-            for old, new in ((r, s), (s, r))
-        )
+        held = [
+            f"the last {s.window} of {s.name}"
+            if isinstance(s.window, CountWindow)
+            else f"{s.name} of the last {s.window}"
+            for s in streams
+        ]
+        if len(streams) == 2:
+            (r, s), (of_r, of_s) = streams, held
+            return f"{s.name} meets {of_r} and {r.name} meets {of_s}"
+        return f"a new tuple meets {', '.join(held)}, its own stream's left out"
+
+
+def _length(window: Window) -> int:
+    assert isinstance(window, TimeWindow)
+    return window.length
 
 
 def _checked_names(streams: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     names = tuple(streams)
-    if len(names) != 2:
-        raise SpecError(f"A join takes two streams, not {len(names)}")
+    if len(names) < 2:
+        raise SpecError(f"A join takes two streams or more, not {len(names)}")
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise SpecError(f"A stream's name must be a plain identifier like 'r' or 'trades', not {name!r}")
-    if len({name.lower() for name in names}) < len(names):
-        raise SpecError(f"Stream {names[0]!r} is named twice; give every stream a name of its own, whatever the case")
+    lower = [name.lower() for name in names]
+    twice = [name for name in names if lower.count(name.lower()) > 1]
+    if twice:
+        raise SpecError(f"Stream {twice[0]!r} is named twice; give every stream a name of its own, whatever the case")
     return names
+
+
+def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
+    if how not in HOW:
+        near = nearest(how, HOW) if isinstance(how, str) else None
+        hint = f"did you mean {near!r}?" if near else f"it knows {', '.join(HOW)}"
+        raise SpecError(f"how={how!r} is not a join that handfast knows; {hint}")
+    if how != "inner" and len(names) != 2:
+        raise SpecError(f"how={how!r} joins two streams, not {len(names)}; more than two have an inner join only")
+    if in_order and how not in ORDERED:
+        raise SpecError(
+            f"in_order=True goes with {' and '.join(ORDERED)} joins, not with how={how!r}: a row that matches nothing "
+            "has no place among the matches"
+        )
 
 
 def _by_stream(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:

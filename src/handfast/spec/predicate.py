@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 from handfast.errors import SpecError
 from handfast.spec import literals
 from handfast.spec.coerce import arithmetic, cast, checked_decimal, explicit_cast, unify
-from handfast.spec.expression import Call, Column, Expr, Literal, Op, depth
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, balanced, depth
 from handfast.spec.functions import Functions
 from handfast.spec.refusal import mismatch, refuse
 from handfast.spec.schema import Schema, nearest
@@ -158,7 +158,7 @@ class _Binder:
             return Literal(None, NULL)
         if isinstance(node, exp.And | exp.Or):
             parts = [self._condition(part) for part in _chain(node)]
-            return _balanced(Op.AND if isinstance(node, exp.And) else Op.OR, parts)
+            return balanced(Op.AND if isinstance(node, exp.And) else Op.OR, parts)
         if isinstance(node, exp.Not):
             return _not(self._condition(node.this))
         if type(node) in _COMPARE:
@@ -251,7 +251,7 @@ class _Binder:
         item, choices = cast(item, target), [cast(choice, target) for choice in choices]
         if len(choices) > _SHORT_LIST and all(isinstance(choice, Literal) for choice in choices):
             return _member(item, [choice for choice in choices if isinstance(choice, Literal)])
-        return _balanced(Op.OR, [Call(Op.EQ, (item, choice), BOOLEAN) for choice in choices])
+        return balanced(Op.OR, [Call(Op.EQ, (item, choice), BOOLEAN) for choice in choices])
 
     def _is(self, node: exp.Is) -> Expr:
         tree = self.bind(node.this)
@@ -325,14 +325,6 @@ def _chain(node: exp.Expression) -> list[exp.Expression]:
         else:
             parts.append(part)
     return parts
-
-
-def _balanced(op: Op, parts: Sequence[Expr]) -> Expr:
-    """The parts of a chain as a tree of little depth; from left to right they decide as the chain does."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return Call(op, (_balanced(op, parts[:half]), _balanced(op, parts[half:])), BOOLEAN)
 
 
 def _not(tree: Expr) -> Call:

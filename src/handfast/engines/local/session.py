@@ -49,7 +49,8 @@ class Session:
                     f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
-        self._join = LocalJoin(make_plan(bound, self._options.cores))
+        arrow = [self._schemas[name] for name in spec.names]
+        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow))
         self._bound = bound
         self._rows_in = dict.fromkeys(spec.names, 0)
         self._late: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}

@@ -21,6 +21,7 @@ from handfast.engines.spark.blocks import BlockStore, gather, value_of
 from handfast.engines.spark.matches import pack_matches
 from handfast.flow.admission import Admission
 from handfast.flow.block import Block
+from handfast.flow.order import by_rank
 from handfast.flow.time import Horizon, Progress
 from handfast.plan import Plan
 
@@ -52,7 +53,8 @@ class JoinProcessor(StatefulProcessor):
         before, core = self._recall()
         admission = Admission(self._plan.join, before.progress if before is not None else None)
         admitted, horizon = self._admit(admission, arrivals, punctuations)
-        for matches in pack_matches(core.step(admitted, horizon)):
+        given = core.step(admitted, horizon)
+        for matches in pack_matches(by_rank(given) if self._plan.join.spec.in_order else given):
             yield pd.DataFrame({"matches": [matches]})
         self._remember(before, core, core.manifest(admission.progress))
 
@@ -63,7 +65,7 @@ class JoinProcessor(StatefulProcessor):
         self, admission: Admission, arrivals: list[Block | None], punctuations: Sequence[bytes]
     ) -> tuple[list[Block | None], Horizon]:
         """The tuples that join, and what none still to come can fall below."""
-        if self._plan.join.counted:  # the sequencer was the door
+        if self._plan.join.stamped:  # the sequencer was the door
             return arrivals, reduce(Horizon.advanced, map(Horizon.decode, punctuations))
         admitted = admission.admit(arrivals, reduce(Progress.advanced, map(Progress.decode, punctuations)))
         return admitted, Horizon(admission.watermark, (0,) * len(arrivals))

@@ -40,7 +40,7 @@ class Pack:
             block = take_in(batch.cast(types), self.plan.join.times[self.stream])
             blocks = [block if stream == self.stream else None for stream in range(streams)]
             punctuation = progress_of(blocks).encode()
-            if self.plan.join.counted:
+            if self.plan.join.stamped:
                 encoded = block.encoded if block is not None else None
                 yield as_batch([(core_key(SEQUENCER), self.stream, punctuation, encoded)])
             else:
