@@ -124,7 +124,7 @@ class _Kernel:
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
         """Values and statuses of the columns."""
-        kernel = derive_kernel(self._shapes, tuple(Slot(column, column.stream < 0) for column in self._sources))
+        kernel = derive_kernel(self._shapes, tuple(Slot(column, True) for column in self._sources))
         literals = literal_buffer(self._literals, strings, ordered=self._ordered)
         zeros = np.zeros(count, np.uint8)
         values, statuses = [], []
