@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
 from handfast.spec.join import JoinSpec
+from handfast.spec.moment import Moment
 from handfast.spec.window import Duration, Window
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def join(
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
+    valid_from: Moment | Mapping[str, Moment | None] | None = None,
+    valid_to: Moment | Mapping[str, Moment | None] | None = None,
     options: LocalOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
@@ -39,6 +42,11 @@ def join(
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.
         how: "inner".
+        sequence: The column that orders tuples of one stream at the same time, one or one by stream; without it all
+            their columns do.
+        valid_from: The first time that a row may have, a datetime or microseconds since 1970: one, or one by stream.
+            A row before it is rejected, as is one without a time.
+        valid_to: The last time that a row may have, in the same way.
         options: How the local engine runs.
 
     Returns:
@@ -46,7 +54,8 @@ def join(
         column as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
     """
     _check_inputs(inputs)
-    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    door = {"valid_from": valid_from, "valid_to": valid_to}
+    asked = _spec(inputs, spec, door, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
     if _is_spark(inputs, asked):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -67,11 +76,14 @@ def explain(
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
+    valid_from: Moment | Mapping[str, Moment | None] | None = None,
+    valid_to: Moment | Mapping[str, Moment | None] | None = None,
     options: LocalOptions | None = None,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     _check_inputs(inputs)
-    asked = _spec(inputs, spec, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    door = {"valid_from": valid_from, "valid_to": valid_to}
+    asked = _spec(inputs, spec, door, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
     from handfast.describe import describe
 
     if _is_spark(inputs, asked):
@@ -112,6 +124,7 @@ def _check_inputs(inputs: Mapping[str, Any]) -> None:
 def _spec(
     inputs: Mapping[str, Any],
     spec: JoinSpec | None,
+    door: Mapping[str, Any],
     *,
     on: str | None,
     window: Duration | Window | Mapping[str, Duration | Window] | None,
@@ -123,7 +136,9 @@ def _spec(
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        if (on, window, time, lateness, how, sequence) != (None, None, None, None, "inner", None):
+        if (on, window, time, lateness, how, sequence) != (None, None, None, None, "inner", None) or any(
+            value is not None for value in door.values()
+        ):
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
@@ -136,7 +151,7 @@ def _spec(
         )
     if time is None:
         raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
-    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how, sequence=sequence, **door)
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:

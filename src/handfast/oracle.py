@@ -17,7 +17,7 @@ from typing import Any
 
 from handfast.errors import InternalError
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts
-from handfast.spec.join import BoundJoin
+from handfast.spec.join import BoundJoin, Stream
 from handfast.spec.types import Kind, Type
 from handfast.spec.window import CountWindow, Window
 
@@ -60,7 +60,7 @@ def stamp(join: BoundJoin, tables: Tables) -> list[list[Stamp | None]]:
             (row[time], stream, [_sort_key(row[name]) for name in ties], index)
             for stream, (table, time, ties) in enumerate(zip(rows, join.times, _ties(join), strict=True))
             for index, row in enumerate(table)
-            if not is_rejected(row[time])
+            if not is_rejected(join.spec.streams[stream], row[time])
         ),
     )
     stamps: list[list[Stamp | None]] = [[None] * len(table) for table in rows]
@@ -92,9 +92,9 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
     return (1, value)
 
 
-def is_rejected(time: int | None) -> bool:
-    """Whether a row with this time is refused at the door."""
-    return time is None or not FIRST_TIME <= time <= LAST_TIME
+def is_rejected(stream: Stream, time: int | None) -> bool:
+    """Whether a row of the stream with this time is refused at the door."""
+    return time is None or not max(FIRST_TIME, stream.valid_from) <= time <= min(LAST_TIME, stream.valid_to)
 
 
 def holds(window: Window, old: Stamp, at: Stamp, *, stream: int) -> bool:
@@ -131,10 +131,11 @@ def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
 
     for batch in batches:
         watermark = reached()
-        for name, column in zip(names, join.times, strict=True):
+        for stream, column in zip(join.spec.streams, join.times, strict=True):
+            name = stream.name
             for row in batch.get(name, ()):
                 time = row[column]
-                if is_rejected(time):
+                if is_rejected(stream, time):
                     rejected[name].append(row)
                 elif time < watermark:
                     late[name].append(row)

@@ -139,14 +139,14 @@ def _held(window: Any, stream: int) -> str:
 
 
 def _stamped(position: int, stream: Any, schema: pa.Schema) -> str:
-    """A stream's rows with time and place in their stream; those without a time in the calendar are left out."""
+    """A stream's rows with time and place in their stream; those without a valid time are left out."""
     index = _index(schema, stream.time)
     micros = _micros(f"c{index}", schema.field(index).type)
     ties = [*([_index(schema, stream.sequence)] if stream.sequence else []), *range(len(schema))]
     order = ", ".join(f"c{i} ASC NULLS FIRST" for i in ties)
     return f"""SELECT *, row_number() OVER (ORDER BY time, {order}) AS seq
       FROM (SELECT *, {micros} AS time FROM raw{position})
-      WHERE time BETWEEN {FIRST_TIME} AND {LAST_TIME}"""
+      WHERE time BETWEEN {max(FIRST_TIME, stream.valid_from)} AND {min(LAST_TIME, stream.valid_to)}"""
 
 
 def _micros(sql: str, arrow: pa.TimestampType) -> str:

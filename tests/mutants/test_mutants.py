@@ -166,7 +166,10 @@ def a_null_matched(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_row_without_a_time_taken_in(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(admission, "admit_times", lambda column: (flow_time.micros(column), np.zeros(len(column), np.bool_)))
+    def lenient(column: Any, valid_from: int, valid_to: int) -> Any:
+        return flow_time.micros(column), np.zeros(len(column), np.bool_)
+
+    patch.setattr(admission, "admit_times", lenient)
 
 
 @mutant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         lateness={"r": "2 s", "s": "2 s"},
     )
     assert one == each
+    midnight = datetime(2020, 1, 1, tzinfo=UTC)
+    bounded = spec(valid_from=midnight, valid_to={"r": 1_577_840_400_000_000, "s": None})
+    assert [1_577_836_800_000_000] * 2 == [stream.valid_from for stream in bounded.streams]
+    assert (1_577_840_400_000_000, spec().streams[1].valid_to) == tuple(stream.valid_to for stream in bounded.streams)
     assert hash(one) == hash(each)
 
 
@@ -40,6 +45,9 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         ({"time": ""}, "time must name the event-time column of stream 'r', not ''"),
         ({"lateness": "-1 s"}, "lateness of stream 'r' cannot be negative: '-1 s'"),
         ({"lateness": "soon"}, "lateness of stream 'r' must be a duration like '10 minutes'"),
+        ({"valid_from": "2020-01-01"}, "valid_from of stream 'r' must be a datetime or whole microseconds since 1970"),
+        ({"valid_to": 10**18}, "valid_to of stream 'r' must lie in the years 1 to 9999"),
+        ({"valid_from": {"r": 3, "s": 2}, "valid_to": 2}, "valid_from of stream 'r' is after its valid_to"),
         ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner"),
     ],
 )

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from handfast import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
-from tests.judges.rows import multiset, schemas_of, tables_of
+from tests.judges.rows import multiset, plain_values, schemas_of, tables_of
 from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
 from tests.strategies.shapes import SHAPES, Shape
@@ -121,6 +122,27 @@ class Case:
         sequence = rng.choice(("turn", dict.fromkeys(self.streams, "turn")))
         kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
         return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
+
+    def valid(self, rng: random.Random) -> Case:
+        """The same case with bounds on the times of its rows: of one stream or both, below, above or both."""
+        bounds: dict[str, Any] = {}
+        for what, share in rng.sample((("valid_from", 0.2), ("valid_to", 0.8)), rng.randint(1, 2)):
+            by_stream = {name: self._moment(name, share, rng) for name in self.streams}
+            one = by_stream[self.streams[0]]
+            bounds[what] = rng.choice((one, by_stream, {**by_stream, self.streams[0]: None}))
+        return replace(self, kwargs={**self.kwargs, **bounds}, origin=f"{self.origin}.valid(…)")
+
+    def _moment(self, stream: str, share: float, rng: random.Random) -> int | datetime | None:
+        """A time that about this share of a stream's rows lies below."""
+        times = sorted(t for t in plain_values(self.tables[stream][self._time(stream)]) if t is not None)
+        if not times:
+            return None
+        micros = times[min(int(len(times) * share), len(times) - 1)]
+        return rng.choice((micros, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)))
+
+    def _time(self, stream: str) -> str:
+        asked = self.kwargs["time"]
+        return asked[stream] if isinstance(asked, dict) else asked
 
     def features(self) -> set[str]:
         """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from handfast.connectors.generate import Workload
 from handfast.errors import SpecError
@@ -58,7 +58,7 @@ class Scenario:
         return Workload.named("celljoin", domain=self.DOMAIN, seed=self.seed, rate=self.rate, disorder=self.DISORDER)
 
     @property
-    def keywords(self) -> dict[str, str]:
+    def keywords(self) -> dict[str, Any]:
         """The join, as the keywords of `hf.join`."""
         # Lateness is just the disorder: no row is late, so the result is the oracle's on all rows.
         return {"on": self.workload.on, "window": self.window, "time": "ts", "lateness": self.DISORDER}

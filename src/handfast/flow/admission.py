@@ -1,4 +1,4 @@
-"""The door: rows without a usable time are rejected, rows below the watermark are late; what is admitted joins."""
+"""The door: rows without a valid time are rejected, rows below the watermark are late; what is admitted joins."""
 
 from __future__ import annotations
 
@@ -14,14 +14,10 @@ from handfast.flow.time import NEVER, Progress
 from handfast.spec.join import BoundJoin
 
 
-def take_in(batch: pa.RecordBatch, time: str) -> Block | None:
-    """The rows that have a usable time, as a block."""
-    return split(batch, time)[0]
-
-
-def split(batch: pa.RecordBatch, time: str) -> tuple[Block | None, pa.RecordBatch | None]:
-    """The rows that have a usable time, as a block, and those that are rejected because they have none."""
-    times, refused = admit_times(batch.column(time))
+def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | None, pa.RecordBatch | None]:
+    """The rows of a stream that have a valid time, as a block, and those that are rejected because they have none."""
+    asked = join.spec.streams[stream]
+    times, refused = admit_times(batch.column(join.times[stream]), asked.valid_from, asked.valid_to)
     rejected = None
     if refused.any():
         rejected = batch.take(pa.array(np.flatnonzero(refused)))

@@ -16,7 +16,7 @@ class StreamMetrics:
         expired: Joined and gone; also those that could never match and were not stored.
         late: Refused, because the watermark had passed them.
         shed: Refused, because there was too much to do.
-        rejected: Refused, because they had no usable time.
+        rejected: Refused, because they had no valid time.
     """
 
     rows_in: int

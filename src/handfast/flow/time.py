@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-EARLIEST = -62_135_596_800_000_000  # 0001-01-01, the first moment of Spark's calendar
-LATEST = 253_402_300_799_999_999  # the last microsecond of 9999
 NEVER = -(2**63)  # before every time: what a stream has reached that has sent nothing
 END = 2**63 - 1  # after every time: what a stream has reached that has ended
 

@@ -10,6 +10,7 @@ from typing import Any
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
 from handfast.spec.expression import Expr
+from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import Type
@@ -28,13 +29,18 @@ HOW = ("inner",)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties."""
+    """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties.
+
+    Rows whose time is before `valid_from` or after `valid_to` are rejected.
+    """
 
     name: str
     window: Window
     time: str
     lateness: int | None = None
     sequence: str | None = None
+    valid_from: int = EARLIEST
+    valid_to: int = LATEST
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -50,6 +56,9 @@ class JoinSpec:
         how: "inner".
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
+        valid_from: The first time that a row may have, a datetime or microseconds since 1970: one for all streams, or
+            one by stream. A row before it is rejected, as is one without a time.
+        valid_to: The last time that a row may have, in the same way.
     """
 
     streams: tuple[Stream, ...]
@@ -66,6 +75,8 @@ class JoinSpec:
         lateness: Duration | Mapping[str, Duration] | None = None,
         how: str = "inner",
         sequence: str | Mapping[str, str] | None = None,
+        valid_from: Moment | Mapping[str, Moment | None] | None = None,
+        valid_to: Moment | Mapping[str, Moment | None] | None = None,
     ) -> None:
         names = _checked_names(streams)
         if how not in HOW:
@@ -75,6 +86,7 @@ class JoinSpec:
         times = _by_stream(time, names, "time")
         lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
         sequences = _by_stream(sequence, names, "sequence")
+        firsts, lasts = _by_stream(valid_from, names, "valid_from"), _by_stream(valid_to, names, "valid_to")
         built = tuple(
             Stream(
                 name,
@@ -82,6 +94,7 @@ class JoinSpec:
                 _checked_time(times[name], name),
                 _checked_lateness(lags[name], name) if name in lags else None,
                 _checked_sequence(sequences[name], name),
+                *_checked_bounds(firsts[name], lasts[name], name),
             )
             for name in names
         )
@@ -206,6 +219,14 @@ def _checked_sequence(sequence: str | None, stream: str) -> str | None:
     if sequence is not None and (not isinstance(sequence, str) or not sequence):
         raise SpecError(f"sequence must name a column of stream {stream!r}, not {sequence!r}")
     return sequence
+
+
+def _checked_bounds(first: Moment | None, last: Moment | None, stream: str) -> tuple[int, int]:
+    low = parse_moment(first, what=f"valid_from of stream {stream!r}") if first is not None else EARLIEST
+    high = parse_moment(last, what=f"valid_to of stream {stream!r}") if last is not None else LATEST
+    if low > high:
+        raise SpecError(f"valid_from of stream {stream!r} is after its valid_to: it would reject every row")
+    return low, high
 
 
 def _checked_lateness(lateness: Duration, stream: str) -> int:

@@ -54,6 +54,25 @@ def test_late_and_rejected_rows_are_counted_and_can_be_read_once() -> None:
         assert 18 * SECOND == session.metrics().watermark
 
 
+def test_rows_outside_of_the_valid_times_are_rejected_and_move_no_watermark() -> None:
+    bounded = hf.JoinSpec(
+        ("r", "s"),
+        "r.x = s.x",
+        window="10 s",
+        time="ts",
+        lateness="2 s",
+        valid_from=5 * SECOND,
+        valid_to={"r": None, "s": 30 * SECOND},
+    )
+    with hf.session(bounded, {"r": SCHEMA, "s": SCHEMA}) as session:
+        session.push("r", _rows((4, 1), (20, 1)))
+        assert 1 == _count(session.push("s", _rows((31, 1), (20, 1), (4, 1))))
+        assert [4 * SECOND] == session.rejected_rows()["r"]["ts"].cast(pa.int64()).to_pylist()
+        assert [31 * SECOND, 4 * SECOND] == session.rejected_rows()["s"]["ts"].cast(pa.int64()).to_pylist()
+        assert 18 * SECOND == session.metrics().watermark
+        assert 2 == session.metrics().streams["s"].rejected
+
+
 def test_advance_moves_the_watermark_without_rows() -> None:
     with _session() as session:
         session.push("r", _rows((10, 1)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from handfast.core.bounded import run_bounded
 from handfast.core.join_core import JoinCore
 from handfast.core.route import Router
-from handfast.flow.admission import Admission, progress_of, take_in
+from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.stamper import Stamper
@@ -76,8 +76,8 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _take_in(plan: Plan, tables: Mapping[str, pa.Table]) -> list[Block | None]:
-    named = zip(plan.join.spec.names, plan.join.times, strict=True)
-    return [take_in(as_batch(tables[name]), time) if name in tables else None for name, time in named]
+    named = enumerate(plan.join.spec.names)
+    return [split(plan.join, k, as_batch(tables[name]))[0] if name in tables else None for k, name in named]
 
 
 def _send(routers: Sequence[Router], blocks: Sequence[Block | None]) -> list[dict[int, Block]]:

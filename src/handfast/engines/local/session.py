@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,11 +16,10 @@ from handfast.flow.admission import progress_of, split
 from handfast.flow.batch import as_batch, as_table, schema_of
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
-from handfast.flow.time import EARLIEST, END, LATEST, NEVER, Progress
+from handfast.flow.time import END, NEVER, Progress
 from handfast.plan import make_plan
 from handfast.spec.join import JoinSpec
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from handfast.spec.moment import Moment, parse_moment
 
 
 class Session:
@@ -73,7 +71,7 @@ class Session:
         position = self._position(stream)
         batch = self._fitting(stream, rows)
         self._check_memory(batch)
-        block, rejected = split(batch, self._bound.times[position])
+        block, rejected = split(self._bound, position, batch)
         blocks: list[Block | None] = [block if k == position else None for k in range(len(self._schemas))]
         self._rows_in[stream] += batch.num_rows
         if rejected is not None:
@@ -84,18 +82,12 @@ class Session:
             self._refuse("late", self._late, stream, held_back.batch)
         return self._given(admitted)
 
-    def advance(self, stream: str, time: datetime | int) -> list[pa.RecordBatch]:
+    def advance(self, stream: str, time: Moment) -> list[pa.RecordBatch]:
         """Say that a stream has come to a time (microseconds since 1970, or a datetime), though no row shows it."""
         self._check_open()
-        if isinstance(time, bool) or not isinstance(time, datetime | int):
-            raise SpecError(f"advance takes a datetime or whole microseconds since 1970, not {time!r}")
-        if isinstance(time, datetime):
-            aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-            time = (aware - _EPOCH) // timedelta(microseconds=1)
-        if not EARLIEST <= time <= LATEST:
-            raise SpecError(f"advance takes a time of the years 1 to 9999, not {time} microseconds")
+        at = parse_moment(time, what="The time that a stream has come to")
         position = self._position(stream)
-        reached = Progress(tuple(time if k == position else NEVER for k in range(len(self._schemas))))
+        reached = Progress(tuple(at if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
         self._join.admission.part(none, reached)
         return self._given(none)
@@ -112,7 +104,7 @@ class Session:
         return self._drained(self._late)
 
     def rejected_rows(self) -> dict[str, pa.Table]:
-        """The rows of each stream without a usable time since the last call."""
+        """The rows of each stream without a valid time since the last call."""
         return self._drained(self._rejected)
 
     def metrics(self) -> Metrics:

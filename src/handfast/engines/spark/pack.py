@@ -13,7 +13,7 @@ import pyarrow as pa
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.matches import gathered
-from handfast.flow.admission import progress_of, take_in
+from handfast.flow.admission import progress_of, split
 from handfast.flow.block import Block
 from handfast.plan import Plan
 
@@ -37,7 +37,7 @@ class Pack:
         streams = len(self.plan.join.schemas)
         for batch in gathered(batches):
             types = pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema])
-            block = take_in(batch.cast(types), self.plan.join.times[self.stream])
+            block = split(self.plan.join, self.stream, batch.cast(types))[0]
             blocks = [block if stream == self.stream else None for stream in range(streams)]
             punctuation = progress_of(blocks).encode()
             if self.plan.join.counted:
