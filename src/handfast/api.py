@@ -1,4 +1,4 @@
-"""What a user calls: join, explain, configure, session."""
+"""What a user calls: join, explain, configure, session, metrics."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from handfast.spec.window import Duration, Window
 if TYPE_CHECKING:
     from handfast.engines.local.options import LocalOptions
     from handfast.engines.local.session import Session
+    from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
 
 
@@ -102,6 +103,16 @@ def session(spec: JoinSpec, schemas: Mapping[str, Any], *, options: LocalOptions
     from handfast.engines.local.session import Session
 
     return Session(spec, schemas, options)
+
+
+def metrics(query: Any) -> Metrics:
+    """What became of every row of a streaming query so far: the same counters as a session's.
+
+    Args:
+        query: The StreamingQuery that runs a join; or one progress of it, as a StreamingQueryListener gets it.
+    """
+    found: Metrics = _spark().metrics(query)
+    return found
 
 
 def configure(spark: Any, *, cores: int) -> None:

@@ -20,6 +20,7 @@ from tests.strategies import Case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 Result = Counter[tuple[Any, ...]]
 
@@ -59,6 +60,11 @@ def spark_batch(case: Case, spark: SparkSession) -> Result:
 
 def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
     """`hf.join` on streaming DataFrames: every step of the case is one micro-batch."""
+    return spark_query(case, spark, folder)[0]
+
+
+def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, StreamingQuery]:
+    """The result of `hf.join` on streaming DataFrames, and the query that has brought it."""
     hf.configure(spark, cores=case.cores)
     frames = {}
     for name, table in case.tables.items():
@@ -80,4 +86,4 @@ def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
         .start()
     )
     query.awaitTermination()
-    return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow()))
+    return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow())), query

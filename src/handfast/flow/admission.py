@@ -43,12 +43,13 @@ class Admission:
     def watermark(self) -> int:
         return self.progress.watermark(self._lateness)
 
-    def admit(self, blocks: Sequence[Block | None], progress: Progress) -> list[Block | None]:
-        """The rows of a batch that are in time; afterwards the streams have come as far as `progress` says."""
-        return self.part(blocks, progress)[0]
+    def admit(
+        self, blocks: Sequence[Block | None], progress: Progress
+    ) -> tuple[list[Block | None], list[Block | None]]:
+        """The rows of a batch that are in time, and those that are late.
 
-    def part(self, blocks: Sequence[Block | None], progress: Progress) -> tuple[list[Block | None], list[Block | None]]:
-        """The rows of a batch that are in time, and those that are late."""
+        Afterwards the streams have come as far as `progress` says.
+        """
         watermark = self.watermark
         self.progress = self.progress.advanced(progress)
         in_time = [_only(block, block.times >= watermark) if block is not None else None for block in blocks]

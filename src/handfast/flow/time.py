@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,14 +43,6 @@ class Horizon:
     def start(streams: int) -> Horizon:
         return Horizon(NEVER, (0,) * streams)
 
-    def encode(self) -> bytes:
-        return json.dumps([self.time, self.counts]).encode()
-
-    @staticmethod
-    def decode(data: bytes) -> Horizon:
-        time, counts = json.loads(data)
-        return Horizon(time, tuple(counts))
-
     def advanced(self, other: Horizon) -> Horizon:
         """The further of the two."""
         return Horizon(max(self.time, other.time), tuple(map(max, self.counts, other.counts)))
@@ -66,13 +57,6 @@ class Progress:
     @staticmethod
     def start(streams: int) -> Progress:
         return Progress((NEVER,) * streams)
-
-    def encode(self) -> bytes:
-        return json.dumps(self.highest).encode()
-
-    @staticmethod
-    def decode(data: bytes) -> Progress:
-        return Progress(tuple(json.loads(data)))
 
     def advanced(self, other: Progress) -> Progress:
         """The further of the two, stream by stream."""

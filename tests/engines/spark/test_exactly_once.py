@@ -29,6 +29,7 @@ from handfast.core.join_core import Manifest
 from handfast.engines.spark import blocks, engine, operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
+from handfast.engines.spark.output import MATCHES
 from handfast.engines.spark.pack import SEQUENCER, Pack
 from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.errors import EngineError
@@ -342,28 +343,25 @@ def test_the_join_it_was_started_with_goes_on_after_others_were_refused(spark: S
 class State:
     """One version of a core's state, as the operator sees it through its handle."""
 
-    def __init__(self, manifest: bytes | None = None, blocks: dict[str, bytes] | None = None) -> None:
-        self.manifest, self.blocks = manifest, dict(blocks or {})
+    def __init__(self, value: tuple[Any, ...] | None = None, blocks: dict[str, bytes] | None = None) -> None:
+        self.value, self.blocks = value, dict(blocks or {})
 
     def copy(self) -> State:
-        return State(self.manifest, self.blocks)
+        return State(self.value, self.blocks)
 
     def contents(self) -> tuple[Any, ...]:
-        return self.manifest, self.blocks
+        return self.value, self.blocks
 
     def getValueState(self, name: str, schema: str) -> State:
         return self
 
     getMapState = lambda self, name, key, value: self  # noqa: E731
 
-    def exists(self) -> bool:
-        return self.manifest is not None
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
 
-    def get(self) -> tuple[bytes] | None:
-        return None if self.manifest is None else (self.manifest,)
-
-    def update(self, value: tuple[bytes]) -> None:
-        (self.manifest,) = value
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
 
     def getValue(self, key: tuple[str]) -> tuple[bytes]:
         return (self.blocks[key[0]],)
@@ -392,10 +390,10 @@ def arrivals(join: Plan, tables: dict[str, pa.Table], core: int) -> pd.DataFrame
 def output_of(processor: Any, state: State, rows: pd.DataFrame, *, pieces: int | None = None) -> pd.DataFrame:
     """Run an operator on a batch to its end, or until so many pieces of its output are taken."""
     processor.init(state)
-    output = processor.handleInputRows((0,), iter([rows]), None)
+    output = processor.handleInputRows((rows["core"].iloc[0],), iter([rows]), None)
     taken = list(islice(output, pieces))
     output.close()
-    return pd.concat(taken, ignore_index=True) if taken else pd.DataFrame({"matches": []})
+    return pd.concat(taken, ignore_index=True) if taken else pd.DataFrame()
 
 
 def run(join: Plan, state: State, rows: pd.DataFrame) -> Result:
@@ -471,8 +469,8 @@ def test_the_sequencer_is_right_whatever_became_of_earlier_attempts(luck: Luck) 
     for tables in crash_job.steps(SMALL):
         rows = arrivals(asked, tables, SEQUENCER)
         state, sent = luck.attempts(lambda: SequenceProcessor(asked), state, rows)
-        assert state.manifest is not None
-        waiting = {id_ for own in json.loads(state.manifest)[-1] for id_ in own}
+        assert state.value is not None
+        waiting = {id_ for own in json.loads(state.value[0])[-1] for id_ in own}
         assert waiting == state.blocks.keys(), "the state holds the blocks that wait and no others"
         for core in BOTH:
             own = sent[sent["core"] == core_key(core)]
@@ -482,12 +480,13 @@ def test_the_sequencer_is_right_whatever_became_of_earlier_attempts(luck: Luck) 
 
 
 def matches_of(output: pd.DataFrame) -> list[tuple[Any, ...]]:
-    return [row for packed in output["matches"] for row in result_of(pa.ipc.open_stream(packed).read_all())]
+    packed = output[output["kind"] == MATCHES]["rows"]
+    return [row for rows in packed for row in result_of(pa.ipc.open_stream(rows).read_all())]
 
 
 def manifest_of(state: State) -> Manifest:
-    assert state.manifest is not None
-    return Manifest.decode(state.manifest)
+    assert state.value is not None
+    return Manifest.decode(state.value[0])
 
 
 def test_a_core_restored_from_its_blocks_goes_on_as_the_one_that_was_not(monkeypatch: pytest.MonkeyPatch) -> None:

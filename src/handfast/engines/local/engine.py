@@ -31,7 +31,7 @@ class LocalJoin:
     def push(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.RecordBatch]:
         """Take in one batch of some of the streams and give the matches that are decided now."""
         blocks = _take_in(self.plan, tables)
-        admitted = self.admission.admit(blocks, progress_of(blocks))
+        admitted, _ = self.admission.admit(blocks, progress_of(blocks))
         yield from self.join(admitted, self.admission.watermark)
 
     def close(self) -> Iterator[pa.RecordBatch]:

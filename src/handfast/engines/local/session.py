@@ -76,7 +76,7 @@ class Session:
         self._rows_in[stream] += batch.num_rows
         if rejected is not None:
             self._refuse("rejected", self._rejected, stream, rejected)
-        admitted, late = self._join.admission.part(blocks, progress_of(blocks))
+        admitted, late = self._join.admission.admit(blocks, progress_of(blocks))
         held_back = late[position]
         if held_back is not None:
             self._refuse("late", self._late, stream, held_back.batch)
@@ -89,7 +89,7 @@ class Session:
         position = self._position(stream)
         reached = Progress(tuple(at if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
-        self._join.admission.part(none, reached)
+        self._join.admission.admit(none, reached)
         return self._given(none)
 
     def close(self) -> list[pa.RecordBatch]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from handfast.engines.spark.bounded import run_core
 from handfast.engines.spark.columns import result_schema, schema_of
-from handfast.engines.spark.matches import MATCHES, unpack
+from handfast.engines.spark.metrics import metrics, observed
 from handfast.engines.spark.operator import JoinProcessor
+from handfast.engines.spark.output import MATCHES, OUTPUT, unpack
 from handfast.engines.spark.pack import PACKED, Pack
 from handfast.engines.spark.sequence import SequenceProcessor, sequence_bounded
 from handfast.engines.spark.session import configure, configured_cores
@@ -16,7 +19,7 @@ from handfast.errors import SpecError
 from handfast.plan import Plan, make_plan
 from handfast.spec.join import JoinSpec
 
-__all__ = ["configure", "join", "name", "plan"]
+__all__ = ["configure", "join", "metrics", "name", "plan"]
 
 _WATERMARK = "spark.watermarkDelayMs"
 
@@ -34,10 +37,11 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
     if bound.counted:
         packed = _sequenced(packed, laid_out, streaming=streaming)
     if streaming:
-        matches = packed.groupBy("core").transformWithStateInPandas(
-            JoinProcessor(laid_out), outputStructType=MATCHES, outputMode="Append", timeMode="None"
+        output = packed.groupBy("core").transformWithStateInPandas(
+            JoinProcessor(laid_out), outputStructType=OUTPUT, outputMode="Append", timeMode="None"
         )
-        return matches.mapInArrow(unpack, schema)
+        output = observed(output, laid_out.fingerprint)
+        return output.where(F.col("kind") == MATCHES).mapInArrow(unpack, schema)
     # a number of its own keeps Spark from putting several cores into one task
     return packed.repartition(laid_out.cores, "core").groupBy("core").applyInArrow(run_core(laid_out), schema)
 
