@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handfast.api import configure, explain, join, metrics, session
+    from handfast.api import configure, explain, join, metrics, session, write
     from handfast.engines.local.options import LocalOptions
     from handfast.errors import (
         EngineError,
@@ -24,6 +24,7 @@ _HOMES = {
     "join": "handfast.api",
     "metrics": "handfast.api",
     "session": "handfast.api",
+    "write": "handfast.api",
     "LocalOptions": "handfast.engines.local.options",
     "EngineError": "handfast.errors",
     "HandfastError": "handfast.errors",
@@ -51,6 +52,7 @@ __all__ = [
     "join",
     "metrics",
     "session",
+    "write",
 ]
 
 

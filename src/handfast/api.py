@@ -1,9 +1,10 @@
-"""What a user calls: join, explain, configure, session, metrics."""
+"""What a user calls: join, explain, configure, session, write, metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
@@ -14,6 +15,7 @@ from handfast.spec.window import Duration, Window
 if TYPE_CHECKING:
     from handfast.engines.local.options import LocalOptions
     from handfast.engines.local.session import Session
+    from handfast.engines.spark.write import Place, Places
     from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
 
@@ -103,6 +105,46 @@ def session(spec: JoinSpec, schemas: Mapping[str, Any], *, options: LocalOptions
     from handfast.engines.local.session import Session
 
     return Session(spec, schemas, options)
+
+
+def write(
+    matches: Any,
+    *,
+    to: Place,
+    late_rows: Places | None = None,
+    rejected_rows: Places | None = None,
+    checkpoint: str | PathLike[str],
+    trigger: str | Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Start one streaming query that writes matches to one place and refused rows to others.
+
+    A place is a path, where Parquet files are written, in a folder for every batch; or a function that takes the rows
+    as a DataFrame and the batch's number. After a crash the last batch may run again, with the same number and the same
+    rows: a path has every row once nevertheless, a function must see to it by the number.
+
+    Args:
+        matches: The streaming DataFrame that `join` returned, as it is.
+        to: Where the matches go.
+        late_rows: Where late rows go, with the columns of their stream: a path, under which every stream has a folder
+            of its name; or places by stream.
+        rejected_rows: Where rejected rows go, in the same way.
+        checkpoint: The folder in which Spark keeps how far the query has come.
+        trigger: When a batch starts: "10 seconds", or the arguments of Spark's `trigger`, like {"availableNow": True}.
+        name: The query's name.
+
+    Returns:
+        The StreamingQuery.
+    """
+    return _spark().write(
+        matches,
+        to=to,
+        late_rows=late_rows,
+        rejected_rows=rejected_rows,
+        checkpoint=checkpoint,
+        trigger=trigger,
+        name=name,
+    )
 
 
 def metrics(query: Any) -> Metrics:

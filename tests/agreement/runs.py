@@ -19,7 +19,7 @@ from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 Result = Counter[tuple[Any, ...]]
@@ -66,17 +66,7 @@ def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
 def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, StreamingQuery]:
     """The result of `hf.join` on streaming DataFrames, and the query that has brought it."""
     hf.configure(spark, cores=case.cores)
-    frames = {}
-    for name, table in case.tables.items():
-        home = folder / name
-        home.mkdir()
-        for number, step in enumerate(case.steps):
-            path = home / f"{number:04d}.parquet"
-            pq.write_table(step.get(name, table.schema.empty_table()), path)
-            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
-        schema = spark.createDataFrame(table).schema
-        frames[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home))
-    matches = hf.join(frames, **case.kwargs, lateness=case.lateness)
+    matches = hf.join(streams_of(case, spark, folder), case.spec)
     output = str(folder / "output")
     query = (
         matches.writeStream.format("parquet")
@@ -87,3 +77,18 @@ def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, 
     )
     query.awaitTermination()
     return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow())), query
+
+
+def streams_of(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """Streaming DataFrames that bring a step of the case in each micro-batch."""
+    frames = {}
+    for name, table in case.tables.items():
+        home = folder / name
+        home.mkdir()
+        for number, step in enumerate(case.steps):
+            path = home / f"{number:04d}.parquet"
+            pq.write_table(step.get(name, table.schema.empty_table()), path)
+            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
+        schema = spark.createDataFrame(table).schema
+        frames[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home))
+    return frames

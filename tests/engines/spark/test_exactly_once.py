@@ -6,9 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -47,9 +44,9 @@ from tests.engines.spark.crash_job import (
     spec,
     to_files,
 )
+from tests.engines.spark.process import Process
 from tests.judges.rows import multiset, result_of, schemas_of
 
-ROOT = Path(__file__).parents[3]
 JOINS = tuple(crash_job.JOINS)
 EACH_JOIN = pytest.mark.parametrize("join", JOINS)
 BOTH = tuple(range(PARTITIONS))
@@ -72,52 +69,9 @@ def test_the_joins_are_routed_in_different_ways() -> None:
 # -- a driver killed in mid-batch ------------------------------------------------------------------------------------
 
 
-class Process:
-    """A job in a process of its own, with a session of its own: no child of it can hide."""
-
-    def __init__(self, job: Job) -> None:
-        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        command = [sys.executable, "-m", "tests.engines.spark.crash_job", json.dumps(crash_job.asdict(job))]
-        self._log = Path(job.folder) / "log"
-        with self._log.open("a") as log:
-            self._driver = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def wait_for(self, paths: list[Path]) -> None:
-        """Wait until all these files are there."""
-        deadline = time.monotonic() + crash_job.SOON
-        while not all(path.exists() for path in paths):
-            assert self._driver.poll() is None, f"The job ended before its time:\n{self._log.read_text()[-4000:]}"
-            assert time.monotonic() < deadline, f"No {paths} in time:\n{self._log.read_text()[-4000:]}"
-            time.sleep(0.02)
-
-    def finish(self) -> None:
-        """Wait until the job has run to its end."""
-        try:
-            assert self._driver.wait(crash_job.SOON) == 0, self._log.read_text()[-4000:]
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        """Kill −9 the driver, its JVM and all Python workers at once."""
-        while members := self._members():
-            for pid in members:
-                with suppress(ProcessLookupError):  # it is gone, as wanted
-                    os.kill(pid, signal.SIGKILL)
-            self._driver.poll()
-
-    def _members(self) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                if int(session) == self._driver.pid and state != "Z":
-                    found.append(int(entry.name))
-        return found
+def start_job(job: Job) -> Process:
+    """The job in a process of its own."""
+    return Process(Path(job.folder), "tests.engines.spark.crash_job", crash_job.asdict(job))
 
 
 KILLS = (
@@ -135,7 +89,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     crash_job.write_files(folder / "inputs")
     for joins, accidents in KILLS:
         places = tuple((a.batch, a.partition, a.early) for a in accidents)
-        process = Process(Job(str(folder), joins, f"local[{PARTITIONS * len(joins)}]", "block", places))
+        process = start_job(Job(str(folder), joins, f"local[{PARTITIONS * len(joins)}]", "block", places))
         try:
             process.wait_for([a.marker(folder / join) for join in joins for a in accidents])
         finally:
@@ -183,7 +137,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("failing")
     crash_job.write_files(folder / "inputs", last=FEW)
     places = tuple((a.batch, a.partition, a.early) for a in FAILURES)
-    Process(Job(str(folder), JOINS, f"local[{PARTITIONS},4]", "fail", places)).finish()
+    start_job(Job(str(folder), JOINS, f"local[{PARTITIONS},4]", "fail", places)).finish()
     return folder
 
 
@@ -207,7 +161,7 @@ def test_tasks_that_fail_and_run_again_lose_no_match_and_repeat_none(
 def test_workers_that_live_for_one_task_only_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
     crash_job.write_files(tmp_path / "inputs", last=2)
     settings = (("spark.python.worker.reuse", "false"),)
-    Process(Job(str(tmp_path), ("range",), f"local[{PARTITIONS}]", settings=settings)).finish()
+    start_job(Job(str(tmp_path), ("range",), f"local[{PARTITIONS}]", settings=settings)).finish()
     found = runs(tmp_path / "range")
     assert len(found) == 2 * PARTITIONS == len({run.worker for run in found})
     assert not any(run.cached for run in found)

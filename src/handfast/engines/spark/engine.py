@@ -15,11 +15,12 @@ from handfast.engines.spark.output import MATCHES, OUTPUT, unpack
 from handfast.engines.spark.pack import PACKED, Pack
 from handfast.engines.spark.sequence import SequenceProcessor, sequence_bounded
 from handfast.engines.spark.session import configure, configured_cores
+from handfast.engines.spark.write import Joined, joined, write
 from handfast.errors import SpecError
 from handfast.plan import Plan, make_plan
 from handfast.spec.join import JoinSpec
 
-__all__ = ["configure", "join", "metrics", "name", "plan"]
+__all__ = ["configure", "join", "metrics", "name", "plan", "write"]
 
 _WATERMARK = "spark.watermarkDelayMs"
 
@@ -41,7 +42,9 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
             JoinProcessor(laid_out), outputStructType=OUTPUT, outputMode="Append", timeMode="None"
         )
         output = observed(output, laid_out.fingerprint)
-        return output.where(F.col("kind") == MATCHES).mapInArrow(unpack, schema)
+        matches = output.where(F.col("kind") == MATCHES).mapInArrow(unpack, schema)
+        joined[matches] = Joined(output, schema, {n: frames[n].schema for n in spec.names})
+        return matches
     # a number of its own keeps Spark from putting several cores into one task
     return packed.repartition(laid_out.cores, "core").groupBy("core").applyInArrow(run_core(laid_out), schema)
 
