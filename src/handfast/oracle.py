@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import product, repeat
 from typing import Any
 
 from handfast.errors import InternalError
@@ -117,20 +117,20 @@ class Admission:
     watermark: float
 
 
-def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
-    """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected."""
+def admit(join: BoundJoin, batches: Iterable[Tables], clock: Iterable[int] | None = None) -> Admission:
+    """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected.
+
+    `clock` has the processing time of each batch in microseconds, for streams that may fall idle.
+    """
     names = join.spec.names
     admitted: dict[str, list[Row]] = {name: [] for name in names}
     late: dict[str, list[Row]] = {name: [] for name in names}
     rejected: dict[str, list[Row]] = {name: [] for name in names}
     newest: dict[str, float] = dict.fromkeys(names, -math.inf)
-
-    def reached() -> float:
-        # without a lateness the input is bounded: nothing in it is ever late
-        return min(-math.inf if s.lateness is None else newest[s.name] - s.lateness for s in join.spec.streams)
-
-    for batch in batches:
-        watermark = reached()
+    heard: dict[str, int] = {}  # when a stream last sent something, by the clock
+    watermark = -math.inf
+    for batch, now in zip(batches, clock if clock is not None else repeat(0)):
+        sent = set(names) - heard.keys()  # before the first batch nobody was waited for
         for stream, column in zip(join.spec.streams, join.times, strict=True):
             name = stream.name
             for row in batch.get(name, ()):
@@ -142,7 +142,17 @@ def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
                 else:
                     admitted[name].append(row)
                     newest[name] = max(newest[name], time)
-    return Admission(admitted, late, rejected, reached())
+                if not is_rejected(stream, time):
+                    sent.add(name)
+        heard |= dict.fromkeys(sent, now)
+        # without a lateness the input is bounded: nothing in it is ever late
+        reached = [
+            -math.inf if stream.lateness is None else newest[stream.name] - stream.lateness
+            for stream in join.spec.streams
+            if stream.idle_timeout is None or now - heard[stream.name] < stream.idle_timeout
+        ]
+        watermark = max(watermark, min(reached, default=-math.inf))
+    return Admission(admitted, late, rejected, watermark)
 
 
 def final(join: BoundJoin, admission: Admission) -> dict[str, list[Row]]:

@@ -31,7 +31,8 @@ HOW = ("inner",)
 class Stream:
     """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties.
 
-    Rows whose time is before `valid_from` or after `valid_to` are rejected.
+    Rows whose time is before `valid_from` or after `valid_to` are rejected. The watermark does not wait for a stream that
+    has sent nothing for `idle_timeout`.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Stream:
     sequence: str | None = None
     valid_from: int = EARLIEST
     valid_to: int = LATEST
+    idle_timeout: int | None = None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -59,6 +61,8 @@ class JoinSpec:
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one for all streams, or
             one by stream. A row before it is rejected, as is one without a time.
         valid_to: The last time that a row may have, in the same way.
+        idle_timeout: For how long, by the clock, the watermark waits for a stream that sends nothing, for streaming
+            inputs: one, or one by stream. Without it, for ever.
     """
 
     streams: tuple[Stream, ...]
@@ -77,6 +81,7 @@ class JoinSpec:
         sequence: str | Mapping[str, str] | None = None,
         valid_from: Moment | Mapping[str, Moment | None] | None = None,
         valid_to: Moment | Mapping[str, Moment | None] | None = None,
+        idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     ) -> None:
         names = _checked_names(streams)
         if how not in HOW:
@@ -86,6 +91,7 @@ class JoinSpec:
         times = _by_stream(time, names, "time")
         lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
         sequences = _by_stream(sequence, names, "sequence")
+        timeouts = _by_stream(idle_timeout, names, "idle_timeout")
         firsts, lasts = _by_stream(valid_from, names, "valid_from"), _by_stream(valid_to, names, "valid_to")
         built = tuple(
             Stream(
@@ -95,6 +101,7 @@ class JoinSpec:
                 _checked_lateness(lags[name], name) if name in lags else None,
                 _checked_sequence(sequences[name], name),
                 *_checked_bounds(firsts[name], lasts[name], name),
+                _checked_timeout(timeouts[name], name),
             )
             for name in names
         )
@@ -227,6 +234,15 @@ def _checked_bounds(first: Moment | None, last: Moment | None, stream: str) -> t
     if low > high:
         raise SpecError(f"valid_from of stream {stream!r} is after its valid_to: it would reject every row")
     return low, high
+
+
+def _checked_timeout(timeout: Duration | None, stream: str) -> int | None:
+    if timeout is None:
+        return None
+    micros = parse_duration(timeout, what=f"The idle_timeout of stream {stream!r}")
+    if micros <= 0:
+        raise SpecError(f"The idle_timeout of stream {stream!r} must be longer than nothing, not {timeout!r}")
+    return micros
 
 
 def _checked_lateness(lateness: Duration, stream: str) -> int:
