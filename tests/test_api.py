@@ -128,8 +128,10 @@ def test_errors_say_what_is_wrong(changes: dict[str, Any], message: str) -> None
 
 
 def test_errors_of_inputs() -> None:
-    with pytest.raises(hf.SpecError, match="takes two streams, not 3"):
-        hf.join({"r": R, "s": S, "t": S}, **ASKED)
+    with pytest.raises(hf.SpecError, match="takes two streams or more, not 1"):
+        hf.join({"r": R}, **ASKED)
+    with pytest.raises(hf.SpecError, match="how='left' joins two streams, not 3"):
+        hf.join({"r": R, "s": S, "t": S}, **{**ASKED, "time": {"r": "ts", "s": "at", "t": "at"}}, how="left")
     with pytest.raises(hf.SpecError, match=r"Stream 's' is a builtins\.list"):
         hf.join({"r": R, "s": [1]}, **ASKED)
     with pytest.raises(hf.SpecError, match="must be a mapping"):

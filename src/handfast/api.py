@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from os import PathLike
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
 
+_UNSAID = {"how": "inner", "in_order": False}  # what a keyword is that was not given, if not None
+
 
 def join(
     inputs: Mapping[str, Any],
@@ -30,8 +33,10 @@ def join(
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
+    in_order: bool = False,
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
+    idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     options: LocalOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
@@ -44,21 +49,38 @@ def join(
         window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.
-        how: "inner".
-        sequence: The column that orders tuples of one stream at the same time, one or one by stream; without it all
-            their columns do.
+        how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
+            first, the second, or both that match nothing, each as soon as that is certain), "semi" (rows of the first
+            that match something), "anti" (rows of the first that match nothing).
+        sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
+        in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one, or one by stream.
             A row before it is rejected, as is one without a time.
         valid_to: The last time that a row may have, in the same way.
+        idle_timeout: For how long, by the clock, the watermark waits for a stream that sends nothing, for streaming
+            inputs: one, or one by stream. Without it, for ever.
         options: How the local engine runs.
 
     Returns:
         A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every
-        column as `<stream>_<column>`, and `match_time`, the time of the later of the two tuples.
+        column as `<stream>_<column>`, and `match_time`, the time of the last of a match's tuples (of a row that
+        matches nothing, and of a semi join's that is not in order, its own time).
     """
     _check_inputs(inputs)
-    door = {"valid_from": valid_from, "valid_to": valid_to}
-    asked = _spec(inputs, spec, door, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    asked = _spec(
+        inputs,
+        spec,
+        on=on,
+        window=window,
+        time=time,
+        lateness=lateness,
+        how=how,
+        sequence=sequence,
+        in_order=in_order,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        idle_timeout=idle_timeout,
+    )
     if _is_spark(inputs, asked):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -79,14 +101,28 @@ def explain(
     lateness: Duration | Mapping[str, Duration] | None = None,
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
+    in_order: bool = False,
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
+    idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     options: LocalOptions | None = None,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     _check_inputs(inputs)
-    door = {"valid_from": valid_from, "valid_to": valid_to}
-    asked = _spec(inputs, spec, door, on=on, window=window, time=time, lateness=lateness, how=how, sequence=sequence)
+    asked = _spec(
+        inputs,
+        spec,
+        on=on,
+        window=window,
+        time=time,
+        lateness=lateness,
+        how=how,
+        sequence=sequence,
+        in_order=in_order,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        idle_timeout=idle_timeout,
+    )
     from handfast.describe import describe
 
     if _is_spark(inputs, asked):
@@ -94,17 +130,24 @@ def explain(
     return describe(_local_plan(inputs, asked, options)[0], engine="local")
 
 
-def session(spec: JoinSpec, schemas: Mapping[str, Any], *, options: LocalOptions | None = None) -> Session:
+def session(
+    spec: JoinSpec,
+    schemas: Mapping[str, Any],
+    *,
+    options: LocalOptions | None = None,
+    clock: Callable[[], float] = monotonic,
+) -> Session:
     """A join in this process that is fed by hand: push batches, read matches, late rows and metrics.
 
     Args:
         spec: The join; every stream needs a lateness.
         schemas: The Arrow schema of every stream.
         options: How the local engine runs.
+        clock: What `idle_timeout` goes by: gives seconds, and never goes back.
     """
     from handfast.engines.local.session import Session
 
-    return Session(spec, schemas, options)
+    return Session(spec, schemas, options, clock)
 
 
 def write(
@@ -174,37 +217,24 @@ def _check_inputs(inputs: Mapping[str, Any]) -> None:
         )
 
 
-def _spec(
-    inputs: Mapping[str, Any],
-    spec: JoinSpec | None,
-    door: Mapping[str, Any],
-    *,
-    on: str | None,
-    window: Duration | Window | Mapping[str, Duration | Window] | None,
-    time: str | Mapping[str, str] | None,
-    lateness: Duration | Mapping[str, Duration] | None,
-    how: str,
-    sequence: str | Mapping[str, str] | None,
-) -> JoinSpec:
+def _spec(inputs: Mapping[str, Any], spec: JoinSpec | None, **keywords: Any) -> JoinSpec:
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        if (on, window, time, lateness, how, sequence) != (None, None, None, None, "inner", None) or any(
-            value is not None for value in door.values()
-        ):
+        if any(value != _UNSAID.get(name) for name, value in keywords.items()):
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
         return spec
-    if on is None:
+    if keywords["on"] is None:
         raise SpecError("A join needs a predicate: on='r.x = s.x'")
-    if window is None:
+    if keywords["window"] is None:
         raise SpecError(
             "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}"
         )
-    if time is None:
+    if keywords["time"] is None:
         raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
-    return JoinSpec(tuple(inputs), on, window=window, time=time, lateness=lateness, how=how, sequence=sequence, **door)
+    return JoinSpec(tuple(inputs), **keywords)
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
@@ -236,4 +266,5 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
 
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
-    return make_plan(bound, (options or LocalOptions()).cores), tables
+    arrow = [tables[name].schema for name in spec.names]
+    return make_plan(bound, (options or LocalOptions()).cores, arrow), tables

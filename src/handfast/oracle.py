@@ -129,7 +129,7 @@ def admit(join: BoundJoin, batches: Iterable[Tables], clock: Iterable[int] | Non
     newest: dict[str, float] = dict.fromkeys(names, -math.inf)
     heard: dict[str, int] = {}  # when a stream last sent something, by the clock
     watermark = -math.inf
-    for batch, now in zip(batches, clock if clock is not None else repeat(0)):
+    for batch, now in zip(batches, clock if clock is not None else repeat(0), strict=False):
         sent = set(names) - heard.keys()  # before the first batch nobody was waited for
         for stream, column in zip(join.spec.streams, join.times, strict=True):
             name = stream.name
@@ -156,8 +156,8 @@ def admit(join: BoundJoin, batches: Iterable[Tables], clock: Iterable[int] | Non
 
 
 def final(join: BoundJoin, admission: Admission) -> dict[str, list[Row]]:
-    """The admitted rows that take part in what is decided so far: where windows count, those below the watermark."""
-    if not join.counted:
+    """The admitted rows that take part in what is decided so far: where places matter, those below the watermark."""
+    if not join.stamped:
         return admission.admitted
     times = dict(zip(join.spec.names, join.times, strict=True))
     return {n: [r for r in rows if r[times[n]] < admission.watermark] for n, rows in admission.admitted.items()}
@@ -211,15 +211,59 @@ def _still_held(window: Window, held: list[int], stamps: Sequence[Stamp | None],
     return held[gone:] if gone else held
 
 
-def result(join: BoundJoin, tables: Tables) -> list[tuple[Any, ...]]:
-    """All matches as rows of the result: every stream's columns in order, then `match_time`."""
-    rows = []
-    for indices in matches(join, tables):
-        members = [tables[name][index] for name, index in zip(join.spec.names, indices, strict=True)]
-        match_time = max(member[time] for member, time in zip(members, join.times, strict=True))
-        values = [m[name] for m, schema in zip(members, join.schemas, strict=True) for name in schema.names]
-        rows.append((*values, match_time))
+def unmatched(
+    join: BoundJoin, tables: Tables, found: Sequence[tuple[int, ...]], stream: int, watermark: float
+) -> list[int]:
+    """The rows of a stream that are in none of the matches `found`, and that no tuple still to come can match.
+
+    A tuple still to come has a time from the watermark on, and comes after every tuple that is here.
+    """
+    matched = {indices[stream] for indices in found}
+    window, stamps = join.spec.streams[stream].window, stamp(join, tables)[stream]
+    here = sum(s is not None for s in stamps)
+
+    def is_over(s: Stamp) -> bool:
+        if watermark == math.inf:
+            return True
+        if isinstance(window, CountWindow):
+            return s.seq < here - window.rows
+        return s.time + window.length <= watermark
+
+    return [i for i, s in enumerate(stamps) if s is not None and i not in matched and is_over(s)]
+
+
+def result(join: BoundJoin, tables: Tables, watermark: float = math.inf) -> list[tuple[Any, ...]]:
+    """What is decided at this watermark, as rows of the result: columns of the streams it has, then `match_time`.
+
+    Matches stand in the order of rank of their `at`. The columns of a stream that a row has no tuple of are None. The
+    `match_time` of a row that matches nothing, and of a semi join's, is its own time; in order, a semi join's is that
+    of the first `at` it matches.
+    """
+    found = matches(join, tables)
+    rows: list[tuple[Any, ...]] = []
+    if join.gives_pairs:
+        rows += [_row(join, tables, indices) for indices in found]
+    elif join.spec.how == "semi":
+        first = {indices[0]: indices for indices in reversed(found)}
+        chosen = sorted(first.values(), key=found.index)
+        rows += [_row(join, tables, i if join.spec.in_order else (i[0], None)) for i in chosen]
+    if join.gives_unmatched:
+        for stream in join.preserved:
+            for index in unmatched(join, tables, found, stream, watermark):
+                rows.append(_row(join, tables, [index if k == stream else None for k in range(len(join.schemas))]))
     return rows
+
+
+def _row(join: BoundJoin, tables: Tables, indices: Sequence[int | None]) -> tuple[Any, ...]:
+    """A row of the result made of one tuple of each stream, or None."""
+    streams = [tables[name] for name in join.spec.names]
+    members = [rows[index] if index is not None else None for rows, index in zip(streams, indices, strict=True)]
+    match_time = max(m[time] for m, time in zip(members, join.times, strict=True) if m is not None)
+    values: list[Any] = []
+    for stream in join.output_streams:
+        member = members[stream]
+        values += [member[name] if member is not None else None for name in join.schemas[stream].names]
+    return (*values, match_time)
 
 
 # --- the predicate --------------------------------------------------------------------------------------------------

@@ -1,23 +1,34 @@
-"""How a join is laid out: routing, index, cores, and the reason for each choice."""
+"""How a join is laid out: routing, indexes, cores, and the reason for each choice."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 from handfast.spec.classify import Band, Equality
+from handfast.spec.expression import Expr
 from handfast.spec.join import BoundJoin
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAX_INDEXED_BANDS = 2
 _LARGEST_BOUND = 1 << 60
+
+Pair = tuple[int, int]  # two streams, the lower first
 
 
 class Routing(Enum):
     """Which cores a tuple is sent to."""
 
-    HASH = "hash"  # the one core of its equality keys
-    RANGE = "range"  # the core of its stripe; copies where its partners' stripes begin
+    HASH = "hash"  # the one core of its keys; tuples of streams without them go everywhere
+    RANGE = "range"  # the core of its stripe; copies of the other stream's where its partners' stripes begin
     MEET = "meet"  # every core: stored at one of them, it meets the tuples stored at the others
+    SPREAD = "spread"  # one stream's tuples to one core each, those of all others to every core
+    ONE = "one"  # one core for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +41,10 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The layout of one join over a number of cores."""
+class PairPlan:
+    """How the partners of a tuple are found among those of one other stream."""
 
-    join: BoundJoin
-    cores: int
-    routing: Routing
+    streams: Pair
     equalities: tuple[Equality, ...]
     bands: tuple[Band, ...]
 
@@ -44,6 +53,27 @@ class Plan:
         """Whether an index proposes candidates; otherwise every pair in the windows is tried."""
         return bool(self.equalities or self.bands)
 
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The layout of one join over a number of cores.
+
+    Attributes:
+        pairs: What every two of the streams offer an index.
+        keys: Where routing is by hash, the keys of every stream; empty for one that goes everywhere.
+        anchor: The stream of which each tuple is at one core, where it meets all its partners. With `MEET` there is
+            none.
+        arrow: The streams' columns in Arrow, where they are known.
+    """
+
+    join: BoundJoin
+    cores: int
+    routing: Routing
+    pairs: tuple[PairPlan, ...]
+    keys: tuple[tuple[Expr, ...], ...]
+    anchor: int
+    arrow: tuple[pa.Schema, ...] = field(default=(), compare=False)
+
     @property
     def fingerprint(self) -> str:
         """The same for the same join laid out in the same way."""
@@ -51,36 +81,70 @@ class Plan:
 
     def choices(self) -> tuple[Choice, ...]:
         """Every decision with its reason."""
-        return (self._routing_choice(), self._index_choice(), self._window_choice())
+        return (self._routing_choice(), *map(self._index_choice, self._shown_pairs()), self._window_choice())
 
     def _routing_choice(self) -> Choice:
         if self.cores == 1:
             return Choice("routing", "one core", "there is nothing to divide")
-        reasons = {
-            Routing.HASH: ("hash", "equal keys are sent to the same core, each tuple to one"),
-            Routing.RANGE: (
-                "range, with copies at the borders",
-                f"no equality, but a band: tuples of {self._name(0)!r} go to the core of their stripe, "
-                f"those of {self._name(1)!r} also to the stripes next to a border",
-            ),
+        choice, reason = {
+            Routing.HASH: self._hash_choice(),
+            Routing.RANGE: self._range_choice(),
             Routing.MEET: (
                 "store once, meet everywhere",
                 "neither equality nor band joins the streams: every core sees every new tuple and stores its share",
             ),
-        }
-        choice, reason = reasons[self.routing]
+            Routing.SPREAD: self._spread_choice(),
+            Routing.ONE: (
+                "one core for all",
+                "a full join asks of both streams what matches nothing, which without an equality one core must see",
+            ),
+        }[self.routing]
         return Choice("routing", f"{choice}, over {self.cores} cores", reason)
 
-    def _index_choice(self) -> Choice:
-        if not self.indexed:
-            return Choice("index", "none: SIMD scan", "no equality and no band of constant width to find candidates by")
+    def _hash_choice(self) -> tuple[str, str]:
+        everywhere = [name for name, keys in zip(self.join.spec.names, self.keys, strict=True) if not keys]
+        if not everywhere:
+            return "hash", "equal keys are sent to the same core, each tuple to one"
+        keyed = [name for name in self.join.spec.names if name not in everywhere]
+        return (
+            f"hash of {' and '.join(keyed)}",
+            f"they share keys, {' and '.join(everywhere)} does not: its tuples are sent to every core",
+        )
+
+    def _range_choice(self) -> tuple[str, str]:
+        return (
+            "range, with copies at the borders",
+            f"no equality, but a band: tuples of {self._name(self.anchor)!r} go to the core of their stripe, "
+            f"those of {self._name(int(self.anchor == 0))!r} also to the stripes next to a border",
+        )
+
+    def _spread_choice(self) -> tuple[str, str]:
+        others = " and ".join(repr(name) for k, name in enumerate(self.join.spec.names) if k != self.anchor)
+        why = (
+            f"whether a tuple of {self._name(self.anchor)!r} matches anything is decided where it meets all of {others}"
+            if self.join.preserved
+            else "no key is common to the streams"
+        )
+        return (
+            f"tuples of {self._name(self.anchor)!r} divided, those of {others} on every core",
+            why,
+        )
+
+    def _shown_pairs(self) -> Sequence[PairPlan]:
+        """The pairs that have something to tell: with two streams the one there is."""
+        return self.pairs if len(self.pairs) == 1 else [pair for pair in self.pairs if pair.indexed] or self.pairs[:1]
+
+    def _index_choice(self, pair: PairPlan) -> Choice:
+        what = "index" if len(self.pairs) == 1 else f"{self._name(pair.streams[0])}, {self._name(pair.streams[1])}"
+        if not pair.indexed:
+            return Choice(what, "none: SIMD scan", "no equality and no band of constant width to find candidates by")
         parts = []
-        if self.equalities:
-            parts.append(f"hash on {len(self.equalities)} equalit{'y' if len(self.equalities) == 1 else 'ies'}")
-        if self.bands:
-            parts.append(f"buckets on {len(self.bands)} band{'' if len(self.bands) == 1 else 's'}")
+        if pair.equalities:
+            parts.append(f"hash on {len(pair.equalities)} equalit{'y' if len(pair.equalities) == 1 else 'ies'}")
+        if pair.bands:
+            parts.append(f"buckets on {len(pair.bands)} band{'' if len(pair.bands) == 1 else 's'}")
         return Choice(
-            "index", " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
+            what, " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
         )
 
     def _window_choice(self) -> Choice:
@@ -91,12 +155,51 @@ class Plan:
         return self.join.spec.names[stream]
 
 
-def make_plan(join: BoundJoin, cores: int) -> Plan:
+def make_plan(join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = ()) -> Plan:
     """Lay a join out over so many cores."""
-    equalities = join.conditions.equalities
-    bands = tuple(band for band in join.conditions.bands if _has_room(band))[:MAX_INDEXED_BANDS]
-    routing = Routing.HASH if equalities else Routing.RANGE if bands else Routing.MEET
-    return Plan(join, cores, routing, equalities, bands)
+    pairs = tuple(_pair_plan(join, pair) for pair in combinations(range(len(join.schemas)), 2))
+    keys = _common_keys(join)
+    anchor = join.preserved[0] if join.preserved else 0
+    if any(keys):
+        routing = Routing.HASH
+        anchor = next(stream for stream, own in enumerate(keys) if own)
+    elif len(join.preserved) > 1:
+        routing = Routing.ONE
+    elif len(pairs) == 1 and pairs[0].bands:
+        routing = Routing.RANGE
+    elif len(pairs) == 1 and not join.preserved:
+        routing = Routing.MEET
+    else:
+        routing = Routing.SPREAD
+    return Plan(join, cores, routing, pairs, keys, anchor, tuple(arrow))
+
+
+def _pair_plan(join: BoundJoin, pair: Pair) -> PairPlan:
+    conditions = join.conditions
+    bands = [band for band in conditions.bands if band.streams == pair and _has_room(band)]
+    return PairPlan(
+        pair, tuple(e for e in conditions.equalities if e.streams == pair), tuple(bands[:MAX_INDEXED_BANDS])
+    )
+
+
+def _common_keys(join: BoundJoin) -> tuple[tuple[Expr, ...], ...]:
+    """By stream, the keys that tuples of a match have in common: of as many streams as there can be.
+
+    Equalities chain: with r.k = s.k and s.k = t.k all three are equal.
+    """
+    classes: list[list[tuple[int, Expr]]] = []
+    for equality in join.conditions.equalities:
+        members = list(zip(equality.streams, equality.sides, strict=True))
+        touching = [own for own in classes if any(member in own for member in members)]
+        classes = [own for own in classes if own not in touching]
+        classes.append(list(dict.fromkeys([*(member for own in touching for member in own), *members])))
+    reach = [frozenset(stream for stream, _ in own) for own in classes]
+    most = max(reach, key=lambda streams: (len(streams), [-s for s in sorted(streams)]), default=frozenset())
+    chosen = [own for own, streams in zip(classes, reach, strict=True) if streams == most]
+    return tuple(
+        tuple(next(expr for member, expr in own if member == stream) for own in chosen) if stream in most else ()
+        for stream in range(len(join.schemas))
+    )
 
 
 def _has_room(band: Band) -> bool:

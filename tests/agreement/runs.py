@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,10 @@ def local_steps(case: Case) -> Result:
 def local_steps_and_close(case: Case) -> tuple[Result, Result]:
     """The local engine fed step by step: what is decided then, and what is when the streams have ended."""
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-    engine = LocalJoin(make_plan(bound, case.cores))
-    before = _rows(batch for step in case.steps for batch in engine.push(step))
+    arrow = [case.tables[name].schema for name in case.streams]
+    engine = LocalJoin(make_plan(bound, case.cores, arrow))
+    clock = case.clock or repeat(0)
+    before = _rows(batch for step, now in zip(case.steps, clock, strict=False) for batch in engine.push(step, now))
     return before, before + _rows(engine.close())
 
 
@@ -66,7 +69,7 @@ def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
 def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, StreamingQuery]:
     """The result of `hf.join` on streaming DataFrames, and the query that has brought it."""
     hf.configure(spark, cores=case.cores)
-    matches = hf.join(streams_of(case, spark, folder), case.spec)
+    matches = hf.join(streaming_frames(case, spark, folder), case.spec)
     output = str(folder / "output")
     query = (
         matches.writeStream.format("parquet")
@@ -79,7 +82,7 @@ def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, 
     return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow())), query
 
 
-def streams_of(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+def streaming_frames(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     """Streaming DataFrames that bring a step of the case in each micro-batch."""
     frames = {}
     for name, table in case.tables.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,7 @@ from tests.agreement.door import adds_up, bounded_in_time, check_counters, late_
 from tests.agreement.runs import local_bounded, local_steps_and_close, spark_batch, spark_query
 from tests.judges import duckdb_judge
 from tests.judges.rows import multiset
+from tests.strategies import Case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,4 +57,42 @@ def test_a_query_counts_what_the_oracle_counts_and_every_batch_adds_up(
     for progress in query.recentProgress:
         if progress.numInputRows:
             assert adds_up(hf.metrics(progress)), f"{hf.metrics(progress)}"
+    check_counters(case, hf.metrics(query), sum(result.values()))
+
+
+# -- idle streams ----------------------------------------------------------------------------------------------------
+
+
+def idle(seed: int, *, for_spark: bool = False) -> Case:
+    """A case whose streams may fall idle; every second one counts."""
+    chance = random.Random(seed)
+    case = Case.of(seed, for_spark=for_spark)
+    return (case.counted(chance) if seed % 2 else case).idle(chance)
+
+
+@pytest.mark.parametrize("start", range(0, CASES, CHUNK))
+def test_the_watermark_does_not_wait_for_idle_streams(start: int) -> None:
+    moved = 0
+    for seed in range(start, start + CHUNK):
+        case = idle(seed)
+        decided, closed = local_steps_and_close(case)
+        assert case.expected_of_steps() == decided, f"step by step, seed {seed}: {case}"
+        assert case.expected_at_close() == closed, f"closed, seed {seed}: {case}"
+        patient = replace(case, kwargs={**case.kwargs, "idle_timeout": None}, clock=None)
+        moved += patient.admission.watermark < case.admission.watermark
+    assert moved >= 0.2 * CHUNK
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [4, 5])
+def test_spark_goes_by_the_time_it_has_written_down_for_a_batch(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    case = idle(seed, for_spark=True)
+    case = replace(case, kwargs={**case.kwargs, "idle_timeout": "1 ms"})
+    result, query = spark_query(case, spark, tmp_path)
+    offsets = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    clock = tuple(json.loads(path.read_text().splitlines()[1])["batchTimestampMs"] * 1_000 for path in offsets)
+    case = replace(case, clock=clock)
+    assert len(clock) == len(case.steps)
+    assert any(case.admission.late.values())
+    assert case.expected_of_steps() == result, f"{case}"
     check_counters(case, hf.metrics(query), sum(result.values()))

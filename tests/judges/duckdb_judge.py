@@ -84,8 +84,12 @@ class Term:
 BOOLEAN, NULL, INTERVAL = SparkType("boolean"), SparkType("null"), SparkType("interval")
 
 
-def matches(spec: Any, tables: Mapping[str, pa.Table]) -> list[tuple[int, int, int]]:
-    """Every match as the row numbers of its two rows and its match_time in microseconds."""
+ONE_SIDED = ("semi", "anti")
+PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
+
+
+def matches(spec: Any, tables: Mapping[str, pa.Table], watermark: int | None = None) -> list[tuple[int | None, ...]]:
+    """Every row of the result as the row numbers of its members, None where it has none, and its match_time."""
     connection = duckdb.connect()
     connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
     for position, stream in enumerate(spec.streams):
@@ -94,48 +98,93 @@ def matches(spec: Any, tables: Mapping[str, pa.Table]) -> list[tuple[int, int, i
         names = [f"c{i}" for i in range(len(columns))]
         numbers = pa.array(range(len(table)), pa.int64())
         connection.register(f"raw{position}", pa.table([*columns, numbers], names=[*names, "row"]))
-    return connection.sql(query(spec, {name: table.schema for name, table in tables.items()})).fetchall()
+    return connection.sql(query(spec, {name: table.schema for name, table in tables.items()}, watermark)).fetchall()
 
 
-def result(spec: Any, tables: Mapping[str, pa.Table]) -> list[tuple[Any, ...]]:
-    """Every match as a row of the result: all columns of both streams, then match_time."""
-    r, s = (rows_of(tables[stream.name]) for stream in spec.streams)
-    return [(*r[i].values(), *s[j].values(), time) for i, j, time in matches(spec, tables)]
+def result(spec: Any, tables: Mapping[str, pa.Table], watermark: int | None = None) -> list[tuple[Any, ...]]:
+    """The result's rows: all columns of the streams it has, then match_time; at the end, or at a watermark."""
+    rows = [rows_of(tables[stream.name]) for stream in spec.streams]
+    shown = (0,) if spec.how in ONE_SIDED else range(len(rows))
+    nothing = [(None,) * len(tables[stream.name].column_names) for stream in spec.streams]
+    made = []
+    for *members, time in matches(spec, tables, watermark):
+        values = [rows[k][members[k]].values() if members[k] is not None else nothing[k] for k in shown]
+        made.append((*(value for own in values for value in own), time))
+    return made
 
 
-def query(spec: Any, schemas: Mapping[str, pa.Schema]) -> str:
-    """The join as one SQL query over the raw tables `raw0` and `raw1`.
+def query(spec: Any, schemas: Mapping[str, pa.Schema], watermark: int | None = None) -> str:
+    """The join as one SQL query over the raw tables `raw0`, `raw1`, ….
 
     Their columns are called c0, c1, … and `row`; times are the integers they are in Arrow.
     """
     translator = _Translator([(stream.name, schemas[stream.name]) for stream in spec.streams])
     on = translator.term(sqlglot.parse_one(spec.on, dialect="databricks"))
-    stamped = [_stamped(i, stream, schemas[stream.name]) for i, stream in enumerate(spec.streams)]
-    first, second = spec.streams
+    streams = range(len(spec.streams))
+    stamped = [f"stamped{i} AS ({_stamped(i, stream, schemas[stream.name])})" for i, stream in enumerate(spec.streams)]
+    every = " UNION ALL ".join(f"SELECT {i} AS stream, row, time, seq FROM stamped{i}" for i in streams)
+    counts = ", ".join(f"count(*) FILTER (stream = {i}) OVER before AS seen{i}" for i in streams)
+    seen = ", ".join(f"seen{i}" for i in streams)
+    tuples = [
+        f"t{i} AS (SELECT s.*, rank, {seen} FROM stamped{i} s JOIN seen r ON r.stream = {i} AND r.row = s.row)"
+        for i in streams
+    ]
+    at_rank = f"greatest({', '.join(f't{i}.rank' for i in streams)})"
+    held = " AND ".join(
+        f"(t{i}.rank = {at_rank} OR {_held(s.window, i, at_rank, streams)})" for i, s in enumerate(spec.streams)
+    )
     return f"""
-WITH stamped0 AS ({stamped[0]}),
-     stamped1 AS ({stamped[1]}),
-     ranks AS (SELECT stream, row, row_number() OVER (ORDER BY time, stream, seq) AS rank
-               FROM (SELECT 0 AS stream, row, time, seq FROM stamped0
-                     UNION ALL SELECT 1 AS stream, row, time, seq FROM stamped1)),
-     seen AS (SELECT *, count(*) FILTER (stream = 0) OVER before AS seen0,
-                        count(*) FILTER (stream = 1) OVER before AS seen1
+WITH {", ".join(stamped)},
+     ranks AS (SELECT stream, row, row_number() OVER (ORDER BY time, stream, seq) AS rank FROM ({every})),
+     seen AS (SELECT *, {counts}
               FROM ranks WINDOW before AS (ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
-     t0 AS (SELECT s.*, rank, seen0, seen1 FROM stamped0 s JOIN seen r ON r.stream = 0 AND r.row = s.row),
-     t1 AS (SELECT s.*, rank, seen0, seen1 FROM stamped1 s JOIN seen r ON r.stream = 1 AND r.row = s.row)
-SELECT t0.row, t1.row, CASE WHEN t0.rank < t1.rank THEN t1.time ELSE t0.time END AS match_time
-FROM t0, t1
-WHERE ((t0.rank < t1.rank AND {_held(first.window, 0)}) OR (t1.rank < t0.rank AND {_held(second.window, 1)}))
-  AND ({on.fails}) IS NOT TRUE
-  AND ({on.sql})"""
+     {", ".join(tuples)},
+     found AS (SELECT {", ".join(f"t{i}.row AS row{i}" for i in streams)}, {at_rank} AS at_rank,
+                      {_of_at("time", at_rank, streams)} AS at_time
+               FROM {", ".join(f"t{i}" for i in streams)}
+               WHERE {held} AND ({on.fails}) IS NOT TRUE AND ({on.sql}))
+{" UNION ALL ".join(_parts(spec, watermark))}"""
 
 
-def _held(window: Any, stream: int) -> str:
-    """Whether the tuple of this stream, the older one, is in its window at the arrival of the other."""
-    old, at = f"t{stream}", f"t{1 - stream}"
+def _parts(spec: Any, watermark: int | None) -> list[str]:
+    """The queries whose rows together are the result."""
+    streams = range(len(spec.streams))
+    rows = ", ".join(f"row{i}" for i in streams)
+    parts = []
+    if spec.how == "semi":
+        time = "arg_min(at_time, at_rank)" if spec.in_order else "any_value(t0.time)"
+        parts.append(f"SELECT row0, NULL AS row1, {time} FROM found JOIN t0 ON t0.row = row0 GROUP BY row0")
+    elif spec.how not in ONE_SIDED:
+        parts.append(f"SELECT {rows}, at_time FROM found")
+    for kept in PRESERVED.get(spec.how, ()):
+        own = ", ".join(f"t{kept}.row AS row{i}" if i == kept else f"NULL AS row{i}" for i in streams)
+        over = _over(spec.streams[kept].window, kept, watermark)
+        parts.append(
+            f"SELECT {own}, t{kept}.time FROM t{kept} WHERE row NOT IN (SELECT row{kept} FROM found) AND {over}"
+        )
+    return parts
+
+
+def _over(window: Any, stream: int, watermark: int | None) -> str:
+    """Whether no tuple still to come can meet this one."""
+    if watermark is None:
+        return "TRUE"
     if hasattr(window, "rows"):
-        return f"{at}.seen{stream} - {window.rows} < {old}.seq"  # seq counts from 1 here
-    return f"{at}.time - {old}.time < {window.length}"
+        return f"t{stream}.seq <= (SELECT count(*) FROM t{stream}) - {window.rows}"
+    return f"t{stream}.time + {window.length} <= {watermark}::HUGEINT"
+
+
+def _held(window: Any, stream: int, at_rank: str, streams: range) -> str:
+    """Whether the tuple of this stream is in its window at the arrival of the last one."""
+    if hasattr(window, "rows"):
+        return f"{_of_at(f'seen{stream}', at_rank, streams)} - {window.rows} < t{stream}.seq"  # seq counts from 1 here
+    return f"{_of_at('time', at_rank, streams)} - t{stream}.time < {window.length}"
+
+
+def _of_at(column: str, at_rank: str, streams: range) -> str:
+    """A column of the match's last tuple."""
+    cases = " ".join(f"WHEN t{i}.rank THEN t{i}.{column}" for i in streams)
+    return f"(CASE {at_rank} {cases} END)"
 
 
 def _stamped(position: int, stream: Any, schema: pa.Schema) -> str:

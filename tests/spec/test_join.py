@@ -48,7 +48,10 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         ({"valid_from": "2020-01-01"}, "valid_from of stream 'r' must be a datetime or whole microseconds since 1970"),
         ({"valid_to": 10**18}, "valid_to of stream 'r' must lie in the years 1 to 9999"),
         ({"valid_from": {"r": 3, "s": 2}, "valid_to": 2}, "valid_from of stream 'r' is after its valid_to"),
-        ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner"),
+        ({"idle_timeout": "0 s"}, "idle_timeout of stream 'r' must be longer than nothing, not '0 s'"),
+        ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner, left, right, full"),
+        ({"how": "lefft"}, "how='lefft' is not a join that handfast knows; did you mean 'left'?"),
+        ({"how": "left", "in_order": True}, "in_order=True goes with inner and semi joins, not with how='left'"),
     ],
 )
 def test_what_does_not_fit_the_streams_is_refused(more: dict[str, Any], message: str) -> None:
@@ -60,7 +63,7 @@ def test_what_does_not_fit_the_streams_is_refused(more: dict[str, Any], message:
 @pytest.mark.parametrize(
     ("streams", "message"),
     [
-        (("r",), "takes two streams, not 1"),
+        (("r",), "takes two streams or more, not 1"),
         (("r", "R"), "named twice"),
         (("r", "my stream"), "must be a plain identifier like 'r' or 'trades', not 'my stream'"),
     ],

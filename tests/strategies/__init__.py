@@ -6,6 +6,18 @@ few rows meet). `smallest` cuts a case down to what still fails. What a case cov
 """
 
 from tests.strategies.cases import Case, cases, shrinking_cases, smallest
+from tests.strategies.multi import MULTI
 from tests.strategies.shapes import BANDS, EQUALITIES, RESIDUALS, SHAPES, Shape
 
-__all__ = ["BANDS", "EQUALITIES", "RESIDUALS", "SHAPES", "Case", "Shape", "cases", "shrinking_cases", "smallest"]
+__all__ = [
+    "BANDS",
+    "EQUALITIES",
+    "MULTI",
+    "RESIDUALS",
+    "SHAPES",
+    "Case",
+    "Shape",
+    "cases",
+    "shrinking_cases",
+    "smallest",
+]

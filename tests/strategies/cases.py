@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from handfast import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
+from tests.judges import duckdb_judge
 from tests.judges.rows import multiset, plain_values, schemas_of, tables_of
 from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
@@ -32,22 +34,25 @@ class Case:
         tables: Every stream's rows in the order of arrival.
         steps: The same rows as they arrive, batch by batch; a stream may be missing from a step, or empty in it.
         cores: On how many cores to run it.
+        clock: When each step arrives, in microseconds of processing time, where streams may fall idle.
     """
 
     shape: Shape
-    streams: tuple[str, str]
+    streams: tuple[str, ...]
     kwargs: dict[str, Any]
     lateness: str | dict[str, str]
     tables: dict[str, pa.Table]
     steps: list[dict[str, pa.Table]]
     cores: int
+    clock: tuple[int, ...] | None = None
     origin: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
         data = {name: table.to_pylist() for name, table in self.tables.items()}
         sizes = [{name: len(table) for name, table in step.items()} for step in self.steps]
         asked = ", ".join(f"{name}={value!r}" for name, value in {**self.kwargs, "lateness": self.lateness}.items())
-        return f"{self.origin or 'Case'}: {self.shape.name}, {asked}, cores={self.cores}, steps={sizes}, tables={data}"
+        arrival = f"steps={sizes}, clock={self.clock}"
+        return f"{self.origin or 'Case'}: {self.shape.name}, {asked}, cores={self.cores}, {arrival}, tables={data}"
 
     @classmethod
     def of(cls, seed: int, *, for_spark: bool = False, shape: Shape | None = None) -> Case:
@@ -71,7 +76,7 @@ class Case:
     @cached_property
     def admission(self) -> oracle.Admission:
         """What the oracle lets in when the steps arrive one by one."""
-        return oracle.admit(self.join, [tables_of(step) for step in self._numbered_steps()])
+        return oracle.admit(self.join, [tables_of(step) for step in self._numbered_steps()], self.clock)
 
     @cached_property
     def admitted(self) -> dict[str, pa.Table]:
@@ -99,7 +104,15 @@ class Case:
         """What the oracle says is decided when the steps have arrived one by one, and more may come."""
         final = oracle.final(self.join, self.admission)
         rows = {name: [{c: row[c] for c in row if c != "#"} for row in final[name]] for name in self.streams}
-        return multiset(oracle.result(self.join, rows))
+        return multiset(oracle.result(self.join, rows, self.admission.watermark))
+
+    def judged_of_steps(self) -> Counter[tuple[Any, ...]]:
+        """What DuckDB says is decided when the steps have arrived one by one, and more may come."""
+        final = oracle.final(self.join, self.admission)
+        rows = {name: pa.array([row["#"] for row in final[name]], pa.int64()) for name in self.streams}
+        tables = {name: self.tables[name].take(rows[name]) for name in self.streams}
+        watermark = max(self.admission.watermark, -(2.0**63))
+        return multiset(duckdb_judge.result(self.spec, tables, int(watermark)))
 
     def expected_at_close(self) -> Counter[tuple[Any, ...]]:
         """The oracle's result when the steps have arrived one by one, and no more will come."""
@@ -116,12 +129,21 @@ class Case:
                 start[name] += len(table)
         asked = self.kwargs["window"]
         windows = dict(asked) if isinstance(asked, dict) else dict.fromkeys(self.streams, asked)
-        for name in rng.choice((self.streams, self.streams[:1], self.streams[1:])):
+        for name in rng.choice((self.streams, self.streams[:1], self.streams[1:], self.streams[1:2])):
             rows = rng.randint(1, 12)
             windows[name] = rng.choice((f"{rows} rows", CountWindow(rows)))
         sequence = rng.choice(("turn", dict.fromkeys(self.streams, "turn")))
         kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
         return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
+
+    def idle(self, rng: random.Random) -> Case:
+        """The same case with streams that the watermark does not wait for, if they are idle for a few seconds."""
+        timeout = rng.choice(
+            ("2 seconds", dict.fromkeys(self.streams, "3 seconds"), {self.streams[0]: None, self.streams[1]: "1 s"})
+        )
+        clock = tuple(accumulate(rng.choice((0, 1_000_000, 2_500_000)) for _ in self.steps))
+        kwargs = {**self.kwargs, "idle_timeout": timeout}
+        return replace(self, kwargs=kwargs, clock=clock, origin=f"{self.origin}.idle(…)")
 
     def valid(self, rng: random.Random) -> Case:
         """The same case with bounds on the times of its rows: of one stream or both, below, above or both."""
@@ -143,6 +165,10 @@ class Case:
     def _time(self, stream: str) -> str:
         asked = self.kwargs["time"]
         return asked[stream] if isinstance(asked, dict) else asked
+
+    def asked(self, **more: Any) -> Case:
+        """The same case with more asked of it: `how`, `in_order`."""
+        return replace(self, kwargs={**self.kwargs, **more}, origin=f"{self.origin}.asked({more})")
 
     def features(self) -> set[str]:
         """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""

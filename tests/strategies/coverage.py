@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 from handfast import oracle
 from handfast.spec.expression import Column, Literal, walk
 from tests.judges.rows import rows_of, tables_of
-from tests.strategies.shapes import R, S
 
 if TYPE_CHECKING:
     from tests.strategies.cases import Case
@@ -23,24 +22,21 @@ def measure(case: Case) -> set[str]:
     predicate = oracle.compile(join.predicate)
     windows = [stream.window for stream in case.spec.streams]
     found: set[str] = set()
-    for i, r in enumerate(stamps[R]):
-        for j, s in enumerate(stamps[S]):
-            if r is None or s is None:
-                continue
-            try:
-                truth = predicate((rows[R][i], rows[S][j])) is True
-            except oracle.Refused:
-                found.add("refused arithmetic")
-                truth = False
-            first = r.rank < s.rank
-            held = oracle.holds(windows[R], r, s, stream=R) if first else oracle.holds(windows[S], s, r, stream=S)
-            found.add(
-                {(True, True): "matches", (False, True): "non-matches", (True, False): "expiry"}.get(
-                    (truth, held), "far"
-                )
-            )
-            if r.time == s.time:
-                found.add("ties")
+    places = [[i for i, stamp in enumerate(own) if stamp is not None] for own in stamps]
+    for indices in product(*places):
+        members = [stamps[stream][i] for stream, i in enumerate(indices)]
+        try:
+            truth = predicate([rows[stream][i] for stream, i in enumerate(indices)]) is True
+        except oracle.Refused:
+            found.add("refused arithmetic")
+            truth = False
+        at = max(members, key=lambda stamp: stamp.rank)
+        held = all(m is at or oracle.holds(windows[k], m, at, stream=k) for k, m in enumerate(members))
+        found.add(
+            {(True, True): "matches", (False, True): "non-matches", (True, False): "expiry"}.get((truth, held), "far")
+        )
+        if len({stamp.time for stamp in members}) < len(members):
+            found.add("ties")
     named = [(node.stream, node.name) for node in walk(join.predicate) if isinstance(node, Column)]
     values = [row[name] for stream, name in named for row in rows[stream]]
     if None in values:

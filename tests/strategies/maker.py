@@ -13,7 +13,7 @@ import pyarrow as pa
 from tests.strategies.shapes import R, S, Shape
 from tests.strategies.values import PAYLOADS, TICKS, Draw
 
-MAX_ROWS = 60
+MAX_ROWS = {2: 60, 3: 24, 4: 12}  # by the number of streams: the oracle tries every combination
 
 
 class Maker:
@@ -22,16 +22,21 @@ class Maker:
     def __init__(self, rng: random.Random, for_spark: bool, shape: Shape) -> None:
         self.rng = rng
         self.shape = shape
+        self.streams = range(shape.streams)
         self.draw = Draw.random(rng, for_spark)
+        if shape.streams > 2:  # few values, so that three and four meet
+            self.draw.reach = rng.choice((1, 2))
+            self.draw.words = self.draw.words[:2]
 
     def parts(self) -> dict[str, Any]:
         """What `Case` is made of."""
         rng, draw = self.rng, self.draw
         streams = rng.choice((("r", "s"), ("r", "s"), ("trades", "quotes"), ("Left", "b_2")))
-        columns = [self._columns(stream) for stream in (R, S)]
-        tables = [self._table(columns[stream], self._size()) for stream in (R, S)]
-        one_time = columns[R]["time"][0] == columns[S]["time"][0]
-        times = [columns[stream]["time"][0] for stream in (R, S)]
+        streams += ("t", "Ufer")[: len(self.streams) - 2]
+        columns = [self._columns(stream) for stream in self.streams]
+        tables = [self._table(columns[stream], self._size()) for stream in self.streams]
+        times = [columns[stream]["time"][0] for stream in self.streams]
+        one_time = len(set(times)) == 1
         kwargs = {
             "on": self._predicate(streams, columns),
             "window": self._windows(streams),
@@ -42,7 +47,7 @@ class Maker:
         lateness: str | dict[str, str] = {
             name: f"{lag} {TICKS[draw.tick]}" for name, lag in zip(streams, lags, strict=True)
         }
-        if lags[0] == lags[1] and rng.random() < 0.5:
+        if len(set(lags)) == 1 and rng.random() < 0.5:
             lateness = lateness[streams[0]]
         named = [{streams[i]: table for i, table in step.items()} for step in steps]
         return {
@@ -80,8 +85,10 @@ class Maker:
                 return name
 
     def _size(self) -> int:
-        rng = self.rng
-        return rng.choice((rng.randrange(1, 5), *(rng.randrange(15, MAX_ROWS + 1) for _ in range(12)), 0))
+        rng, most = self.rng, MAX_ROWS[len(self.streams)]
+        if len(self.streams) > 2 and rng.random() < 0.9:
+            return rng.randrange(most // 2, most + 1)
+        return rng.choice((rng.randrange(1, 5), *(rng.randrange(most // 4, most + 1) for _ in range(12)), 0))
 
     def _table(self, columns: dict[str, tuple[str, str, pa.DataType]], size: int) -> pa.Table:
         lost_times = 0.05 if self.rng.random() < 0.15 else 0.0
@@ -111,7 +118,7 @@ class Maker:
             return pa.array(values, pa.string()).cast(type_)
         return pa.array(values, type_)
 
-    def _predicate(self, streams: tuple[str, str], columns: list[dict[str, tuple[str, str, pa.DataType]]]) -> str:
+    def _predicate(self, streams: tuple[str, ...], columns: list[dict[str, tuple[str, str, pa.DataType]]]) -> str:
         rng = self.rng
         texts: dict[str, str] = {}
         every = [name.lower() for by_role in columns for name, _, _ in by_role.values()]
@@ -131,7 +138,7 @@ class Maker:
         texts |= {hole: self.draw.constant(kind) for hole, kind in self.shape.constants.items()}
         return self.shape.on.format(**texts)
 
-    def _windows(self, streams: tuple[str, str]) -> Any:
+    def _windows(self, streams: tuple[str, ...]) -> Any:
         rng, draw = self.rng, self.draw
 
         def window() -> Any:
@@ -145,9 +152,9 @@ class Maker:
     def _lags(self) -> tuple[list[int], list[int]]:
         """Each stream's lateness in ticks, and how far its rows really are out of order."""
         rng, span = self.rng, self.draw.span
-        lags = [rng.choice((0, rng.randrange(1, span // 2 + 1), rng.randrange(1, span // 2 + 1))) for _ in (R, S)]
+        lags = [rng.choice((0, rng.randrange(1, span // 2 + 1), rng.randrange(1, span // 2 + 1))) for _ in self.streams]
         if rng.random() < 0.2:
-            return [lag // 4 for lag in lags], [max(2, span // 2)] * 2
+            return [lag // 4 for lag in lags], [max(2, span // 2)] * len(lags)
         return lags, [lag if rng.random() < 0.8 else 0 for lag in lags]
 
     def _arrive(
@@ -163,20 +170,22 @@ class Maker:
                 moment = self.draw.moment() if time is None else time
                 arrivals.append((moment + rng.randint(0, jitters[stream]) * tick, rng.random(), stream, row))
         arrivals.sort()
-        order: list[list[int]] = [[row for _, _, origin, row in arrivals if origin == stream] for stream in (R, S)]
+        order: list[list[int]] = [
+            [row for _, _, origin, row in arrivals if origin == stream] for stream in self.streams
+        ]
         arrived = [table.take(pa.array(rows, pa.int64())) for table, rows in zip(tables, order, strict=True)]
         cuts = sorted(rng.randrange(len(arrivals) + 1) for _ in range(rng.choice((0, 1, 2, 3, 5))))
         steps: list[dict[int, pa.Table]] = []
-        done = [0, 0]
+        done = [0] * len(self.streams)
         for low, high in zip([0, *cuts], [*cuts, len(arrivals)], strict=True):
             step: dict[int, pa.Table] = {}
-            for stream in (R, S):
+            for stream in self.streams:
                 count = sum(1 for arrival in arrivals[low:high] if arrival[2] == stream)
                 if count or rng.random() < 0.5:
                     step[stream] = arrived[stream].slice(done[stream], count)
                 done[stream] += count
-            if len(step) == 2 and rng.random() < 0.2:
-                steps += [{stream: step[stream]} for stream in rng.sample((R, S), 2)]
+            if len(step) == len(self.streams) and rng.random() < 0.2:
+                steps += [{stream: step[stream]} for stream in rng.sample(self.streams, len(self.streams))]
             else:
                 steps.append(step)
         return steps, arrived

@@ -9,9 +9,9 @@ R, S = 0, 1
 
 @dataclass(frozen=True)
 class Shape:
-    """A predicate with holes: columns of both streams by role and type, constants by kind.
+    """A predicate with holes: columns of the streams by role and type, constants by kind.
 
-    `{rt}` and `{st}` are the streams' own time columns.
+    `{rt}` and `{st}` are the first two streams' own time columns. `more` has the columns of a third stream and others.
     """
 
     name: str
@@ -19,11 +19,18 @@ class Shape:
     r: str = ""
     s: str = ""
     holes: str = ""
+    more: tuple[str, ...] = ()
+
+    @property
+    def streams(self) -> int:
+        """How many streams it joins."""
+        return 2 + len(self.more)
 
     @property
     def roles(self) -> dict[str, tuple[int, str]]:
         """Every role's stream and type."""
-        return {role: (stream, kind) for stream in (R, S) for role, kind in _pairs((self.r, self.s)[stream])}
+        own = enumerate((self.r, self.s, *self.more))
+        return {role: (stream, kind) for stream, text in own for role, kind in _pairs(text)}
 
     @property
     def constants(self) -> dict[str, str]:

@@ -20,14 +20,16 @@ def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[pa.Re
     core = JoinCore(plan)
     blocks = [_sorted(own) for own in pieces]
     times = [block.times for block in blocks if block is not None]
-    if len(times) < len(pieces):
+    if len(times) < len(pieces) and not plan.join.gives_unmatched:
         return
-    cuts = np.sort(np.concatenate(times))[_SLICE::_SLICE].tolist()
+    cuts = np.sort(np.concatenate(times))[_SLICE::_SLICE].tolist() if times else []
     starts = [0] * len(blocks)
     for cut in [*cuts, END]:
         arrivals: list[Block | None] = []
         for stream, block in enumerate(blocks):
-            assert block is not None
+            if block is None:
+                arrivals.append(None)
+                continue
             stop = len(block) if cut == END else int(np.searchsorted(block.times, cut))
             arrivals.append(block.slice(starts[stream], stop) if stop > starts[stream] else None)
             starts[stream] = stop

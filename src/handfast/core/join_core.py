@@ -4,59 +4,58 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from handfast.core.output import Output
+from handfast.core.probe import Arrivals, Members, Prober
 from handfast.core.recipe import recipe
-from handfast.core.segment import Segment
+from handfast.core.segment import Marks, Segment
 from handfast.core.span import window_span
 from handfast.errors import EngineError
 from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.flow.time import Horizon, Progress
-from handfast.kernels.columns import Columns
-from handfast.kernels.keys import Keys
-from handfast.kernels.pairs import Pairs, Positions
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
 
-_CROSSED = 1 << 20  # candidates tried at a time when wild tuples meet everyone
-_EMITTED = 1 << 16  # matches in one batch of output
 _SPARE_STRINGS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A core's state but for the blocks themselves: how far the streams had come, and which blocks it holds."""
+    """A core's state but for the blocks themselves: how far the streams had come, and which blocks it holds.
+
+    `marks` has, for the streams of which it is asked what matches nothing, each block's marks as text.
+    """
 
     fingerprint: str
     progress: Progress
     blocks: tuple[tuple[str, ...], ...]
+    marks: tuple[tuple[str, ...], ...]
 
     def encode(self) -> bytes:
-        return json.dumps([self.fingerprint, self.progress.highest, self.blocks]).encode()
+        return json.dumps([self.fingerprint, self.progress.highest, self.blocks, self.marks]).encode()
 
     @staticmethod
     def decode(data: bytes) -> Manifest:
-        fingerprint, highest, blocks = json.loads(data)
-        return Manifest(fingerprint, Progress(tuple(highest)), tuple(map(tuple, blocks)))
+        fingerprint, highest, blocks, marks = json.loads(data)
+        return Manifest(fingerprint, Progress(tuple(highest)), tuple(map(tuple, blocks)), tuple(map(tuple, marks)))
+
+    def marks_of(self, blocks: Sequence[Sequence[Block]]) -> list[list[Marks]]:
+        """The marks of these blocks, which the manifest names."""
+        return [
+            [_unpacked(marks[k] if marks else "", len(block)) for k, block in enumerate(own)]
+            for own, marks in zip(blocks, self.marks, strict=True)
+        ]
 
     @property
     def digest(self) -> str:
         """The same for the same state."""
         return hashlib.blake2b(self.encode(), digest_size=16).hexdigest()
-
-
-@dataclass(slots=True)
-class _Run:
-    """New or stored tuples of one stream, as a probe sees them."""
-
-    columns: Columns
-    flags: NDArray[np.uint8]
-    keys: Keys | None
 
 
 class JoinCore:
@@ -81,7 +80,11 @@ class JoinCore:
     def manifest(self, progress: Progress) -> Manifest:
         """The state after the last step, which had brought the streams as far as `progress` says."""
         blocks = tuple(tuple(block.id for block in segment.blocks) for segment in self._segments)
-        return Manifest(self.plan.fingerprint, progress, blocks)
+        marks = tuple(
+            tuple(_packed(own) for own in segment.marks) if stream in self.plan.join.preserved else ()
+            for stream, segment in enumerate(self._segments)
+        )
+        return Manifest(self.plan.fingerprint, progress, blocks, marks)
 
     @staticmethod
     def restore(plan: Plan, manifest: Manifest, load: Callable[[str], Block]) -> JoinCore:
@@ -92,21 +95,26 @@ class JoinCore:
                 "go back to the join it was started with, or start with a new checkpointLocation"
             )
         core = JoinCore(plan)
-        core._store_anew([[load(id_) for id_ in ids] for ids in manifest.blocks])
+        blocks = [[load(id_) for id_ in ids] for ids in manifest.blocks]
+        core._store_anew(blocks, manifest.marks_of(blocks))
         return core
 
     def _forget(self) -> None:
         self._strings = StringTable()
         self._reader = self._recipe.reader(self._strings)
-        self._segments = [Segment(indexed=self.plan.indexed) for _ in self.plan.join.schemas]
+        indexed = [pair for pair, pairing in self._recipe.pairings.items() if pairing.keys is not None]
+        self._segments = [
+            Segment([pair for pair in indexed if stream in pair]) for stream in range(len(self.plan.join.schemas))
+        ]
+        self._prober = Prober(self._recipe, self._reader, self._segments)
+        self._output = Output(self.plan, self._segments)
 
-    def _store_anew(self, blocks: list[list[Block]]) -> None:
+    def _store_anew(self, blocks: list[list[Block]], marks: list[list[Marks]]) -> None:
         """Hold just these blocks, everything derived from them made again."""
         self._forget()
-        for stream, own in enumerate(blocks):
-            for block in own:
-                run = self._read(stream, block)
-                self._segments[stream].insert(block, run.columns, run.keys)
+        for stream, own in enumerate(zip(blocks, marks, strict=True)):
+            for block, settled in zip(*own, strict=True):
+                self._store(self._read(stream, block, settled))
 
     # -- a step ----------------------------------------------------------------------------------
 
@@ -118,24 +126,58 @@ class JoinCore:
         """
         for stream, block in enumerate(admitted):
             if block is not None:
-                run = self._read(stream, block)
-                yield from self._meet(stream, block, run)
-                self._insert(stream, block, run)
+                new = self._read(stream, block, np.zeros(len(block), np.bool_))
+                for members in self._prober.matches(new):
+                    yield from self._output.matched(new, self._own(new, members))
+                yield from self._output.turned(new)
+                self._insert(new)
+        yield from self._output.unmatched(horizon)
         self._expire(horizon)
 
-    def _read(self, stream: int, block: Block) -> _Run:
+    def _read(self, stream: int, block: Block, marks: Marks) -> Arrivals:
         columns = self._reader.read(stream, block)
-        keys = self._recipe.keys.make(stream, columns) if self._recipe.keys is not None else None
-        return _Run(columns, block.flags, keys)
+        keys = {
+            pair: pairing.keys.make(pairing.side(stream), columns)
+            for pair, pairing in self._recipe.pairings.items()
+            if pairing.keys is not None and stream in pair
+        }
+        return Arrivals(stream, block, columns, keys, marks)
 
-    def _insert(self, stream: int, block: Block, run: _Run) -> None:
+    def _insert(self, new: Arrivals) -> None:
+        """Store the new tuples that are to be stored here."""
+        kept = np.ones(len(new.block), np.bool_)
         if self.plan.routing is Routing.MEET and self.plan.cores > 1:
-            home = (block.flags & HOME) != 0
-            block = block.take(home)
-            if not len(block):
-                return
-            run = self._read(stream, block)
-        self._segments[stream].insert(block, run.columns, run.keys)
+            kept = (new.block.flags & HOME) != 0
+        if new.stream not in self.plan.join.preserved:
+            for keys in new.keys.values():  # what can never match is gone at once
+                hopeless = ~keys.present & ~keys.wild
+                self.expired[new.stream] += int(np.count_nonzero(hopeless & kept & ((new.block.flags & HOME) != 0)))
+                kept &= ~hopeless
+        if kept.all():
+            self._store(new)
+        elif kept.any():
+            self._store(self._read(new.stream, new.block.take(kept), new.marks[kept]))
+
+    def _store(self, new: Arrivals) -> None:
+        self._segments[new.stream].insert(new.block, new.columns, new.keys, new.marks)
+
+    def _own(self, new: Arrivals, members: Members) -> Members:
+        """The matches that are this core's to give: a pair that meets on several cores belongs to one.
+
+        That is so for tuples that went everywhere, where routing is by range. Where neither of the two did, they meet
+        on one core only. Otherwise the pair is given at the home of the one that did not, and at the first stream's
+        home where both did.
+        """
+        if self.plan.routing is not Routing.RANGE or self.plan.cores == 1 or self.plan.join.preserved:
+            return members
+        r, s = (
+            (new.block.flags if stream == new.stream else self._segments[stream].flags)[members[stream]]
+            for stream in (0, 1)
+        )
+        r_everywhere, s_everywhere = (r & EVERYWHERE) != 0, (s & EVERYWHERE) != 0
+        decider = np.where(s_everywhere, r, s)
+        owned = ~(r_everywhere | s_everywhere) | ((decider & HOME) != 0)
+        return {stream: positions[owned] for stream, positions in members.items()}
 
     def _expire(self, horizon: Horizon) -> None:
         """Free what no tuple still to come can meet, and keep the number of blocks small."""
@@ -148,92 +190,17 @@ class JoinCore:
         inputs = sum(map(len, self._recipe.program.inputs))
         many_strings = len(self._strings) > 2 * live * inputs + _SPARE_STRINGS
         if many_strings or any(segment.is_worn for segment in self._segments):
-            self._store_anew([segment.blocks for segment in self._segments])
-
-    # -- meeting ---------------------------------------------------------------------------------
-
-    def _meet(self, stream: int, block: Block, run: _Run) -> Iterator[pa.RecordBatch]:
-        """The matches of new tuples of one stream with the stored tuples of the other."""
-        stored = self._segments[1 - stream]
-        if not stored.live:
-            return
-        for new_at, stored_at in self._pairs(stream, run, stored):
-            if self.plan.routing is Routing.RANGE and self.plan.cores > 1:
-                owned = self._owned(stream, run.flags[new_at], stored.flags[stored_at])
-                new_at, stored_at = new_at[owned], stored_at[owned]
-            for start in range(0, len(new_at), _EMITTED):
-                stop = start + _EMITTED
-                yield from self._emit(stream, block, new_at[start:stop], stored, stored_at[start:stop])
-
-    def _pairs(self, stream: int, run: _Run, stored: Segment) -> Iterator[tuple[Positions, Positions]]:
-        """The pairs that hold: positions of new tuples, positions of stored ones."""
-        if run.keys is None or stored.index is None:
-            yield from self._scan(stream, run.columns, *stored.stored())
-            return
-        every = stored.columns()
-        for new_at, stored_at in stored.index.probe(run.keys.base, run.keys.ranges, run.keys.present):
-            yield self._check(stream, run.columns, every, new_at, stored_at)
-        wild = np.flatnonzero(run.keys.wild)
-        if len(wild):
-            yield from self._cross(stream, run.columns, every, wild, np.arange(stored.first, len(every)))
-        if len(stored.wild):
-            yield from self._cross(stream, run.columns, every, np.flatnonzero(run.keys.present), stored.wild)
-
-    def _scan(self, stream: int, new: Columns, stored: Columns, first: int) -> Iterator[tuple[Positions, Positions]]:
-        literals = self._reader.literals(self._recipe.pairs.literals)
-        runs = [self._reader.for_pairs(stream, new), self._reader.for_pairs(1 - stream, stored)]
-        r, s = runs if stream == 0 else reversed(runs)
-        for pair in self._recipe.pairs.scan(r, s, literals):
-            new_at, stored_at = pair if stream == 0 else (pair[1], pair[0])
-            yield new_at, stored_at + first
-
-    def _check(
-        self, stream: int, new: Columns, stored: Columns, new_at: Positions, stored_at: Positions
-    ) -> tuple[Positions, Positions]:
-        literals = self._reader.literals(self._recipe.pairs.literals)
-        new, stored = self._reader.for_pairs(stream, new), self._reader.for_pairs(1 - stream, stored)
-        if stream == 0:
-            return self._recipe.pairs.check(new, stored, literals, (new_at, stored_at))
-        stored_at, new_at = self._recipe.pairs.check(stored, new, literals, (stored_at, new_at))
-        return new_at, stored_at
-
-    def _cross(
-        self, stream: int, new: Columns, stored: Columns, new_at: Positions, stored_at: Positions
-    ) -> Iterator[Pairs]:
-        """Check every pair of these new and these stored tuples."""
-        if not len(new_at) or not len(stored_at):
-            return
-        rows = max(1, _CROSSED // len(stored_at))
-        for start in range(0, len(new_at), rows):
-            some = new_at[start : start + rows]
-            pair = np.repeat(some, len(stored_at)), np.tile(stored_at, len(some))
-            yield self._check(stream, new, stored, *pair)
-
-    def _owned(self, stream: int, new: NDArray[np.uint8], stored: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Which pairs are this core's to emit: a pair that meets on several cores belongs to one.
-
-        Where neither tuple went everywhere they meet on one core only. Otherwise the pair is emitted at the home of the
-        one that did not, and at the first stream's home where both did.
-        """
-        r, s = (new, stored) if stream == 0 else (stored, new)
-        r_everywhere, s_everywhere = (r & EVERYWHERE) != 0, (s & EVERYWHERE) != 0
-        decider = np.where(s_everywhere, r, s)
-        owned: NDArray[np.bool_] = ~(r_everywhere | s_everywhere) | ((decider & HOME) != 0)
-        return owned
-
-    def _emit(
-        self, stream: int, block: Block, new_at: Positions, stored: Segment, stored_at: Positions
-    ) -> Iterator[pa.RecordBatch]:
-        """The matches as rows: every column of both streams, and the time of the later tuple."""
-        if not len(new_at):
-            return
-        join = self.plan.join
-        for chosen, old in stored.gather(stored_at):
-            fresh = block.batch.take(pa.array(new_at[chosen]))
-            times = np.maximum(block.times[new_at[chosen]], stored.times[stored_at[chosen]])
-            first, second = (fresh, old) if stream == 0 else (old, fresh)
-            zone = first.schema.field(join.times[0]).type.tz
-            match_time = pa.array(times).cast(pa.timestamp("us", zone))
-            yield pa.RecordBatch.from_arrays(
-                [*first.columns, *second.columns, match_time], names=list(join.output_names)
+            self._store_anew(
+                [segment.blocks for segment in self._segments], [segment.marks for segment in self._segments]
             )
+
+
+def _packed(marks: Marks) -> str:
+    """Marks as text, a bit each; none at all is the empty one."""
+    return b64encode(np.packbits(marks).tobytes()).decode() if marks.any() else ""
+
+
+def _unpacked(text: str, count: int) -> Marks:
+    if not text:
+        return np.zeros(count, np.bool_)
+    return np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=count).astype(np.bool_)

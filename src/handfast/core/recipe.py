@@ -1,18 +1,38 @@
-"""What every core of one join shares: the program, its kernels, its keys."""
+"""What every core of one join shares: the program, its kernels, its keys, and the order in which windows are probed."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from handfast.kernels.bands import band_terms
-from handfast.kernels.columns import ColumnReader, compares_order_of_strings
+from handfast.kernels.columns import ColumnReader, Columns, compares_order_of_strings
 from handfast.kernels.keys import KeyMaker
-from handfast.kernels.pairs import PairKernels
-from handfast.kernels.program import make_program
+from handfast.kernels.pairs import PairKernels, TupleKernel
+from handfast.kernels.program import Program, make_program
 from handfast.kernels.strings import StringTable
 from handfast.kernels.window import WindowRule
-from handfast.plan import Plan
+from handfast.plan import Pair, PairPlan, Plan
+from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """What joins tuples of two streams: the windows, and what the predicate asks of these two alone."""
+
+    streams: Pair
+    kernels: PairKernels
+    keys: KeyMaker | None
+
+    def side(self, stream: int) -> int:
+        """0 for the lower of the two streams, 1 for the other."""
+        return self.streams.index(stream)
+
+    def view(self, columns: Columns) -> Columns:
+        """The columns of a run of tuples with the stamps that count for these two streams."""
+        seen = tuple(columns.seen[stream] for stream in self.streams) if columns.seen else ()
+        return Columns(columns.values, columns.statuses, columns.times, seen)
 
 
 class Recipe:
@@ -21,22 +41,66 @@ class Recipe:
     def __init__(self, plan: Plan) -> None:
         join = plan.join
         self.plan = plan
-        keys = [side for equality in plan.equalities for side in equality.sides]
-        keys += [term for band in plan.bands for term in band_terms(band)]
-        self.program = make_program(join.predicate, keys, len(join.schemas))
-        self.keys = KeyMaker(self.program, plan.equalities, plan.bands) if plan.indexed else None
-        self.rule = window_rule(plan)
-        self.pairs = PairKernels(self.program, self.rule)
+        streams = len(join.schemas)
+        keys = [side for pair in plan.pairs for equality in pair.equalities for side in equality.sides]
+        keys += [term for pair in plan.pairs for band in pair.bands for term in band_terms(band)]
+        self.program = make_program(join.predicate, keys, streams)
+        self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
+        rest = [part for part in conjuncts(self.program.condition) if len(streams_of(part)) > 2]
+        self.rest = TupleKernel(conjunction(rest), self.program.slots) if rest else None
+        self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
+        self.turns = [self._turns(stream) for stream in range(streams)]
         self._ordered_strings = compares_order_of_strings(join.predicate)
 
     def reader(self, strings: StringTable) -> ColumnReader:
         """A reader of Arrow batches for one core."""
         return ColumnReader(self.program, strings, ordered_strings=self._ordered_strings)
 
+    def pairing(self, a: int, b: int) -> Pairing:
+        """What joins these two streams."""
+        return self.pairings[min(a, b), max(a, b)]
 
-def window_rule(plan: Plan) -> WindowRule:
-    """The windows of both streams as the kernels take them."""
-    r, s = (stream.window for stream in plan.join.spec.streams)
+    def _pairing(self, pair: PairPlan) -> Pairing:
+        lower, upper = pair.streams
+        inputs = self.program.inputs[lower], self.program.inputs[upper]
+        own = Program(inputs, self._condition(pair.streams))
+        kernels = PairKernels(own, window_rule(self.plan, pair.streams))
+        keys = KeyMaker(self.program, pair.equalities, pair.bands) if pair.indexed else None
+        return Pairing(pair.streams, kernels, keys)
+
+    def _condition(self, pair: Pair) -> Expr:
+        """What the predicate asks of tuples of these two streams, whatever the others are."""
+        if len(self.plan.pairs) == 1:
+            return self.program.condition
+        parts = conjuncts(self.program.condition)
+        return conjunction([part for part in parts if streams_of(part) <= set(pair)])
+
+    def _turns(self, start: int) -> list[tuple[int, int]]:
+        """The windows that a new tuple's partners are sought in, in turn, each with the stream to seek from.
+
+        The next window is always the one with the best index from a stream that is already there.
+        """
+        bound, turns = [start], []
+        while len(bound) < len(self.plan.join.schemas):
+            others = [stream for stream in range(len(self.plan.join.schemas)) if stream not in bound]
+            best = min(((a, b) for a in bound for b in others), key=lambda turn: self._cost(*turn))
+            turns.append(best)
+            bound.append(best[1])
+        return turns
+
+    def _cost(self, a: int, b: int) -> int:
+        """How much a probe is expected to find, on a rough scale."""
+        pair = next(pair for pair in self.plan.pairs if pair.streams == (min(a, b), max(a, b)))
+        if pair.equalities:
+            return 0
+        if pair.bands:
+            return 1
+        return 2 if any(streams_of(part) == {a, b} for part in conjuncts(self.program.condition)) else 3
+
+
+def window_rule(plan: Plan, pair: Pair) -> WindowRule:
+    """The windows of two streams as the kernels take them."""
+    r, s = (plan.join.spec.streams[stream].window for stream in pair)
     counted = isinstance(r, CountWindow), isinstance(s, CountWindow)
     return WindowRule((_length(r), _length(s)), counted)
 

@@ -14,18 +14,21 @@ from numpy.typing import NDArray
 from handfast.core.recipe import recipe
 from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.kernels.columns import Columns
-from handfast.kernels.keys import canonical, mix
+from handfast.kernels.keys import canonical, equal_keys, mix
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
 from handfast.spec.types import Kind
 
 _STRIPE_BITS = 4  # a stripe is 16 buckets wide: few tuples lie near its borders
 
+_WILD_CORE = 0  # where an outer join's wild tuples are, and all they may meet
+
 Cores = NDArray[np.int64]
+Sent = tuple[int, NDArray[np.int64], NDArray[np.uint8]]  # a core, the rows it gets, their flags there
 
 
 class Router:
-    """Sends the rows of one stream to their cores."""
+    """Sends the rows of one stream to their cores. Every row has one core that is its home: there it counts."""
 
     def __init__(self, plan: Plan, stream: int) -> None:
         self._plan = plan
@@ -34,50 +37,68 @@ class Router:
 
     def route(self, block: Block) -> dict[int, Block]:
         """A block for each core that gets one."""
-        if self._plan.cores == 1:
+        if self._plan.cores == 1 or self._plan.routing is Routing.ONE:
             return {0: block.with_flags(np.full(len(block), HOME, np.uint8))}
         sent = self._destinations(block)
         return {core: block.take(rows).with_flags(flags) for core, rows, flags in sent if len(rows)}
 
-    def _destinations(self, block: Block) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+    def _destinations(self, block: Block) -> Iterator[Sent]:
         """For each core the rows it gets, and each row's flags there."""
         strings = StringTable()
         columns = self._recipe.reader(strings).read(self._stream, block)
         columns = self._with_content(columns, strings)
-        if self._plan.routing is Routing.HASH:
+        routing, is_anchor = self._plan.routing, self._stream == self._plan.anchor
+        if routing is Routing.HASH and self._recipe.keys[self._stream]:
             yield from self._by_hash(columns)
-        elif self._plan.routing is Routing.RANGE:
+        elif routing is Routing.RANGE:
             yield from self._by_range(columns)
+        elif routing is Routing.SPREAD and is_anchor:
+            yield from self._home(self._core_of(_content_hash(columns)))
         else:
             yield from self._everywhere(columns)
 
-    def _by_hash(self, columns: Columns) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
-        assert self._recipe.keys is not None
-        base, dead = self._recipe.keys.equal_keys(self._stream, columns)
-        homes = np.where(dead, -1, self._core_of(base))  # without a key it meets nobody, and goes nowhere
+    def _by_hash(self, columns: Columns) -> Iterator[Sent]:
+        base, dead = equal_keys(columns, self._recipe.keys[self._stream])
+        # without a key it meets nobody: any core will do
+        yield from self._home(self._core_of(np.where(dead, _content_hash(columns), base)))
+
+    def _home(self, homes: Cores) -> Iterator[Sent]:
+        """Every row to its home alone."""
         for core in range(self._plan.cores):
             rows = np.flatnonzero(homes == core)
             yield core, rows, np.full(len(rows), HOME, np.uint8)
 
-    def _by_range(self, columns: Columns) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
-        """Stream 0 goes to the core of its stripe; stream 1 to those of all the stripes its partners can lie in."""
-        assert self._recipe.keys is not None
-        scale = self._recipe.keys.scales[0]
+    def _by_range(self, columns: Columns) -> Iterator[Sent]:
+        """The anchor goes to the core of its stripe; the other stream to those of all stripes its partners can lie in.
+
+        A wild tuple, whose partners can lie anywhere, goes everywhere. Where it is asked what matches nothing, the
+        anchor's wild tuples are all at one core, and so is every tuple of the other stream.
+        """
+        (pair,) = self._recipe.pairings.values()
+        assert pair.keys is not None
+        scale, is_anchor = pair.keys.scales[0], self._stream == self._plan.anchor
         keys = scale.keys(self._stream, columns)
-        if self._stream == 0:
+        if is_anchor:
             first = last = scale.buckets(keys) >> _STRIPE_BITS
         else:
-            first, last = (buckets >> _STRIPE_BITS for buckets in scale.partners(1, keys))
+            first, last = (buckets >> _STRIPE_BITS for buckets in scale.partners(self._stream, keys))
         homes = self._core_of(mix(first.view(np.uint64)))
         visits = self._core_of(mix(last.view(np.uint64)))
+        homes = np.where(keys.dead, self._core_of(_content_hash(columns)), homes)
+        visits = np.where(keys.dead, homes, visits)
+        asked = bool(self._plan.join.preserved)
+        if asked and is_anchor:
+            yield from self._home(np.where(keys.wild, _WILD_CORE, homes))
+            return
         # a bucket range is narrower than a stripe, so it touches at most two of them
         for core in range(self._plan.cores):
-            here = ((homes == core) | (visits == core) | keys.wild) & ~keys.dead
+            all_here = asked and not scale.tame and core == _WILD_CORE
+            here = (homes == core) | (visits == core) | keys.wild | (all_here & ~keys.dead)
             rows = np.flatnonzero(here)
             flags = np.where(homes[rows] == core, HOME, 0) | np.where(keys.wild[rows], EVERYWHERE, 0)
             yield core, rows, flags.astype(np.uint8)
 
-    def _everywhere(self, columns: Columns) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+    def _everywhere(self, columns: Columns) -> Iterator[Sent]:
         homes = self._core_of(_content_hash(columns))
         every = np.arange(len(columns))
         for core in range(self._plan.cores):

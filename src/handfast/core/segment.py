@@ -1,18 +1,21 @@
-"""A core's share of one stream's window: blocks, their columns as kernels read them, and the index over them."""
+"""A core's share of one stream's window: blocks, their columns as kernels read them, and the indexes over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.flow.block import Block
+from handfast.flow.block import Block, Seen
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Positions
+from handfast.plan import Pair
+
+Marks = NDArray[np.bool_]
 
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
@@ -20,20 +23,24 @@ _SPARE = 4096  # expired tuples that may always linger
 
 
 class Segment:
-    """The stored tuples of one stream at one core, in order of arrival; a position is a place in that order."""
+    """The stored tuples of one stream at one core, in order of arrival; a position is a place in that order.
 
-    def __init__(self, *, indexed: bool) -> None:
+    `marks` has, block by block, which tuples are settled: whether they match anything needs no more asking.
+    """
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
         self.blocks: list[Block] = []
+        self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
         self._columns: list[_Growing] = []
         self._statuses: list[_Growing | None] = []
         self._times = _Growing(np.dtype(np.int64))
         self._seen: list[_Growing] = []
         self._flags = _Growing(np.dtype(np.uint8))
-        self._wild = np.empty(0, np.int64)
         self._live = 0
         self._torn = False  # a merged block's tuples do not stand side by side
-        self.index = CellIndex() if indexed else None
+        self.indexes = {pair: CellIndex() for pair in pairs}
+        self._wild = {pair: np.empty(0, np.int64) for pair in self.indexes}
 
     @property
     def live(self) -> int:
@@ -45,10 +52,10 @@ class Segment:
         """Whether so many expired tuples linger, or in such places, that it is time to build the segment anew."""
         return self._torn or len(self._times) - self._live > self._live + _SPARE
 
-    @property
-    def wild(self) -> Positions:
-        """The positions of tuples that every probe must meet."""
-        return self._wild[self._wild >= self.first]
+    def wild(self, pair: Pair) -> Positions:
+        """The positions of tuples that every probe of an index must meet."""
+        positions = self._wild[pair]
+        return positions[positions >= self.first]
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -59,11 +66,15 @@ class Segment:
         return self._times.values  # type: ignore[return-value]
 
     @property
+    def seen(self) -> Seen:
+        return tuple(known.values for known in self._seen)  # type: ignore[misc]
+
+    @property
     def first(self) -> int:
         """The position of the oldest tuple that still counts."""
         return self._starts[0] if self._starts else len(self._times)
 
-    def insert(self, block: Block, columns: Columns, keys: Keys | None) -> None:
+    def insert(self, block: Block, columns: Columns, keys: Mapping[Pair, Keys], marks: Marks) -> None:
         """Store a block behind the others."""
         if not len(block):
             return
@@ -84,18 +95,18 @@ class Segment:
         for known, seen in zip(self._seen, block.seen, strict=True):
             known.append(seen)
         self._flags.append(block.flags)
-        if self.index is not None and keys is not None:
-            self.index.insert(keys.cells, keys.present)
-            self._wild = np.concatenate([self._wild, start + np.flatnonzero(keys.wild)])
+        for pair, index in self.indexes.items():
+            index.insert(keys[pair].cells, keys[pair].present)
+            self._wild[pair] = np.concatenate([self._wild[pair], start + np.flatnonzero(keys[pair].wild)])
         self.blocks.append(block)
+        self.marks.append(marks)
         self._starts.append(start)
         self._live += len(block)
 
     def columns(self) -> Columns:
         """The columns of every position so far."""
         statuses = [status.values if status is not None else None for status in self._statuses]
-        seen = tuple(known.values for known in self._seen)
-        return Columns([column.values for column in self._columns], statuses, self.times, seen)  # type: ignore[arg-type]
+        return Columns([column.values for column in self._columns], statuses, self.times, self.seen)  # type: ignore[arg-type]
 
     def stored(self) -> tuple[Columns, int]:
         """The columns from the oldest block on, and that block's first position."""
@@ -110,10 +121,11 @@ class Segment:
         kept = [k for k, gone in enumerate(over) if not gone]
         freed = [block for block, gone in zip(self.blocks, over, strict=True) if gone]
         self.blocks = [self.blocks[k] for k in kept]
+        self.marks = [self.marks[k] for k in kept]
         self._starts = [self._starts[k] for k in kept]
         self._live = sum(map(len, self.blocks))
-        if self.index is not None:
-            self.index.oldest = self.first
+        for index in self.indexes.values():
+            index.oldest = self.first
         return freed
 
     def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
@@ -130,15 +142,40 @@ class Segment:
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]
+            self.marks[end - _FAN : end] = [np.concatenate(self.marks[end - _FAN : end])]
             self._starts[end - _FAN : end] = [start]
             end = len(self.blocks)
 
-    def gather(self, positions: Positions) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
-        """The stored tuples at these positions, block by block: which of the positions, and the tuples."""
-        owners = np.searchsorted(np.array(self._starts), positions, side="right") - 1
+    def take(self, positions: Positions) -> pa.RecordBatch:
+        """The stored tuples at these positions."""
+        owners = self._owners(positions)
+        held = np.unique(owners)
+        if len(held) == 1:
+            return self.blocks[held[0]].batch.take(pa.array(positions - self._starts[held[0]]))
+        places = [np.flatnonzero(owners == k) for k in held]
+        parts = [
+            self.blocks[k].batch.take(pa.array(positions[own] - self._starts[k]))
+            for k, own in zip(held, places, strict=True)
+        ]
+        back = np.empty(len(positions), np.int64)
+        back[np.concatenate(places)] = np.arange(len(positions))
+        return pa.concat_batches(parts).take(pa.array(back))
+
+    def settle(self, positions: Positions) -> Positions:
+        """Mark these tuples, and give back those of them, each once, that were not marked before."""
+        positions = np.unique(positions)
+        owners = self._owners(positions)
+        fresh = np.zeros(len(positions), np.bool_)
         for k in np.unique(owners):
-            chosen = np.flatnonzero(owners == k)
-            yield chosen, self.blocks[k].batch.take(pa.array(positions[chosen] - self._starts[k]))
+            own = owners == k
+            places = positions[own] - self._starts[k]
+            fresh[own] = ~self.marks[k][places]
+            self.marks[k][places] = True
+        return positions[fresh]
+
+    def _owners(self, positions: Positions) -> NDArray[np.int64]:
+        """The number of each position's block."""
+        return np.searchsorted(np.array(self._starts), positions, side="right") - 1
 
 
 def _size(block: Block) -> int:

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from handfast.flow.block import Block
-from handfast.flow.time import Horizon
+from handfast.flow.time import END, Horizon
+from handfast.spec.moment import EARLIEST
 from handfast.spec.window import CountWindow, Window
 
 _PART = 4  # a merged block spans at most this part of the window
@@ -18,6 +22,10 @@ class WindowSpan(Protocol):
 
     def is_over(self, block: Block, horizon: Horizon) -> bool:
         """Whether no tuple beyond the horizon can meet any tuple of the block."""
+        ...
+
+    def over(self, block: Block, horizon: Horizon) -> NDArray[np.bool_]:
+        """Which tuples of the block no tuple beyond the horizon can meet."""
         ...
 
     def fits(self, blocks: Sequence[Block]) -> bool:
@@ -34,6 +42,10 @@ class TimeSpan:
     def is_over(self, block: Block, horizon: Horizon) -> bool:
         return block.most_time + self.length <= horizon.time
 
+    def over(self, block: Block, horizon: Horizon) -> NDArray[np.bool_]:
+        limit = horizon.time - self.length  # as Python counts: it may be below every int64
+        return block.times <= limit if limit >= EARLIEST else np.zeros(len(block), np.bool_)
+
     def fits(self, blocks: Sequence[Block]) -> bool:
         span = max(block.most_time for block in blocks) - min(block.least_time for block in blocks)
         return span <= self.length // _PART
@@ -47,7 +59,12 @@ class CountSpan:
     stream: int
 
     def is_over(self, block: Block, horizon: Horizon) -> bool:
-        return int(block.seen[self.stream].max()) < horizon.counts[self.stream] - self.rows
+        return horizon.time == END or int(block.seen[self.stream].max()) < horizon.counts[self.stream] - self.rows
+
+    def over(self, block: Block, horizon: Horizon) -> NDArray[np.bool_]:
+        if horizon.time == END:
+            return np.ones(len(block), np.bool_)
+        return block.seen[self.stream] < horizon.counts[self.stream] - self.rows
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         first = min(int(block.seen[self.stream].min()) for block in blocks)

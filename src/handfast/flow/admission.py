@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
-from handfast.flow.time import NEVER, Progress
+from handfast.flow.time import NEVER, Attention, Progress
 from handfast.spec.join import BoundJoin
 
 
@@ -35,26 +35,43 @@ def progress_of(blocks: Sequence[Block | None]) -> Progress:
 class Admission:
     """Tells late rows from those in time, by the watermark that stood before their batch."""
 
-    def __init__(self, join: BoundJoin, progress: Progress | None = None) -> None:
+    def __init__(self, join: BoundJoin, progress: Progress | None = None, attention: Attention | None = None) -> None:
         self._lateness = [stream.lateness or 0 for stream in join.spec.streams]
+        self._timeouts = [stream.idle_timeout for stream in join.spec.streams]
         self.progress = progress if progress is not None else Progress.start(len(self._lateness))
+        self.attention = attention
 
     @property
     def watermark(self) -> int:
+        if self.attention is not None:
+            return self.attention.watermark
         return self.progress.watermark(self._lateness)
 
     def admit(
-        self, blocks: Sequence[Block | None], progress: Progress
+        self, blocks: Sequence[Block | None], progress: Progress, now: int
     ) -> tuple[list[Block | None], list[Block | None]]:
         """The rows of a batch that are in time, and those that are late.
 
-        Afterwards the streams have come as far as `progress` says.
+        Afterwards the streams have come as far as `progress` says. `now` is the batch's processing time.
         """
         watermark = self.watermark
         self.progress = self.progress.advanced(progress)
+        if any(timeout is not None for timeout in self._timeouts):
+            self.attention = self._attend(progress, now)
         in_time = [_only(block, block.times >= watermark) if block is not None else None for block in blocks]
         late = [_only(block, block.times < watermark) if block is not None else None for block in blocks]
         return in_time, late
+
+    def _attend(self, sent: Progress, now: int) -> Attention:
+        """Who was heard of in this batch, and the watermark of those that are waited for."""
+        before = self.attention or Attention((now,) * len(self._lateness), NEVER)
+        heard = tuple(then if high == NEVER else now for then, high in zip(before.heard, sent.highest, strict=True))
+        awake = [
+            stream for stream, timeout in enumerate(self._timeouts) if timeout is None or now - heard[stream] < timeout
+        ]
+        waited_for = Progress(tuple(self.progress.highest[stream] for stream in awake))
+        reached = waited_for.watermark([self._lateness[stream] for stream in awake]) if awake else NEVER
+        return Attention(heard, max(before.watermark, reached))
 
 
 def _only(block: Block, rows: NDArray[np.bool_]) -> Block | None:

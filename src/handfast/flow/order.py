@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from handfast.flow.block import Block
 from handfast.flow.time import micros
+
+RANK = "#rank"  # a column of matches on their way into order
 
 
 def in_order(block: Block, sequence: str | None) -> Block:
@@ -31,6 +34,16 @@ def in_order(block: Block, sequence: str | None) -> Block:
         keys = [_ranks(column) for column in (*first, *rows.columns)]
         order[tied] = order[tied][np.lexsort((*reversed(keys), times[tied]))]
     return block.take(order)
+
+
+def by_rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows that carry the rank of their `at`, all together in its order and without it."""
+    rows = [batch for batch in batches if batch.num_rows]
+    if not rows:
+        return
+    together = pa.concat_batches(rows)
+    order = np.argsort(together.column(RANK).to_numpy(), kind="stable")
+    yield together.drop_columns([RANK]).take(pa.array(order))
 
 
 def _ranks(column: pa.Array) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,26 @@ class Horizon:
     def advanced(self, other: Horizon) -> Horizon:
         """The further of the two."""
         return Horizon(max(self.time, other.time), tuple(map(max, self.counts, other.counts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Where the watermark does not wait for idle streams: when each was last heard of, by the clock, and the watermark.
+
+    The watermark never goes back, though a stream that it did not wait for sends again.
+    """
+
+    heard: tuple[int, ...]
+    watermark: int
+
+    @staticmethod
+    def encode(attention: Attention | None) -> Any:
+        """As JSON takes it."""
+        return [attention.heard, attention.watermark] if attention is not None else None
+
+    @staticmethod
+    def decode(data: Any) -> Attention | None:
+        return Attention(tuple(data[0]), data[1]) if data is not None else None
 
 
 @dataclass(frozen=True, slots=True)

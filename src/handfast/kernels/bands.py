@@ -17,8 +17,10 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.program import Program
 from handfast.spec.classify import Band
 from handfast.spec.expression import Expr
+from handfast.spec.types import Kind
 
 _EXACT_LIMIT = 1 << 60  # sums of a few such integers stay inside int64
+_SMALL = frozenset({Kind.INT8, Kind.INT16, Kind.INT32, Kind.DATE})  # whatever their values, they are never wild
 Range = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -37,6 +39,7 @@ class BandScale:
     def __init__(self, band: Band, program: Program) -> None:
         self._terms = [[(sign, program.position(expr)) for sign, expr in key] for key in band.keys]
         self._exact = band.unit == 0.0
+        self.tame = self._exact and all(expr.type.kind in _SMALL for key in band.keys for _, expr in key)
         if self._exact:
             low, high = math.ceil(band.low), math.floor(band.high)
             self._low: float | int = low

@@ -50,6 +50,12 @@ class Columns:
     def __len__(self) -> int:
         return len(self.times)
 
+    def take(self, rows: NDArray[np.int64]) -> Columns:
+        """The tuples at these places."""
+        statuses = [status[rows] if status is not None else None for status in self.statuses]
+        seen = tuple(own[rows] for own in self.seen)
+        return Columns([value[rows] for value in self.values], statuses, self.times[rows], seen)
+
     @property
     def nullable(self) -> bool:
         return any(status is not None for status in self.statuses)

@@ -32,6 +32,11 @@ class Keys:
     present: NDArray[np.bool_]
     wild: NDArray[np.bool_]
 
+    def take(self, rows: NDArray[np.int64]) -> Keys:
+        """The keys of the tuples at these places."""
+        ranges = [(low[rows], high[rows]) for low, high in self.ranges]
+        return Keys(self.cells[rows], self.base[rows], ranges, self.present[rows], self.wild[rows])
+
 
 class KeyMaker:
     """Makes the keys of both streams from the equalities and one or two bands of a predicate."""
@@ -42,7 +47,7 @@ class KeyMaker:
 
     def make(self, side: int, columns: Columns) -> Keys:
         """The keys of tuples of stream `side`."""
-        base, dead = self.equal_keys(side, columns)
+        base, dead = equal_keys(columns, self._sides[side])
         wild = np.zeros(len(columns), np.bool_)
         cells = base.copy()
         ranges = []
@@ -55,16 +60,17 @@ class KeyMaker:
         wild &= ~dead
         return Keys(cells, base, ranges, ~dead & ~wild, wild)
 
-    def equal_keys(self, side: int, columns: Columns) -> tuple[Cells, NDArray[np.bool_]]:
-        """A number that is equal for equal keys, and which tuples have no key (NULL or an error) and so never match."""
-        base = np.zeros(len(columns), np.uint64)
-        dead = np.zeros(len(columns), np.bool_)
-        for position in self._sides[side]:
-            base = mix(base * _MIX + canonical(columns.values[position]))
-            status = columns.statuses[position]
-            if status is not None:
-                dead |= status != 0
-        return base, dead
+
+def equal_keys(columns: Columns, positions: list[int]) -> tuple[Cells, NDArray[np.bool_]]:
+    """A number that is equal for equal keys, and which tuples have no key (NULL or an error) and so never match."""
+    base = np.zeros(len(columns), np.uint64)
+    dead = np.zeros(len(columns), np.bool_)
+    for position in positions:
+        base = mix(base * _MIX + canonical(columns.values[position]))
+        status = columns.statuses[position]
+        if status is not None:
+            dead |= status != 0
+    return base, dead
 
 
 def canonical(values: Array) -> Cells:

@@ -1,4 +1,4 @@
-"""Finding the pairs of two runs of tuples for which a condition and the windows hold."""
+"""Finding the tuples of several streams for which a condition holds: pairs within their windows, and aligned rows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.columns import Columns, addresses
-from handfast.kernels.compile import blank, check_kernel, scan_kernel
-from handfast.kernels.program import Program
+from handfast.kernels.compile import blank, check_kernel, derive_kernel, scan_kernel
+from handfast.kernels.program import Program, Slot
 from handfast.kernels.window import WindowRule
-from handfast.spec.expression import number_literals
+from handfast.spec.expression import Expr, number_literals
 
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in stream 1
@@ -72,6 +72,29 @@ class PairKernels:
             return True
         longest = max(self._rule.lengths)
         return bool(some.max() - others.min() > -longest and some.min() - others.max() < longest)
+
+
+class TupleKernel:
+    """A condition on tuples of three streams and more."""
+
+    def __init__(self, condition: Expr, slots: tuple[tuple[Slot, ...], ...]) -> None:
+        condition, self.literals = number_literals(condition)
+        self._shape = blank(condition)
+        self._slots = tuple(slot for own in slots for slot in own)
+
+    def holds(self, rows: list[Columns], literals: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """For which rows, made of the tuples at the same place in every stream's run, the condition holds."""
+        count = len(rows[0])
+        zeros = np.zeros(count, np.uint8)
+        values = addresses([value for own in rows for value in own.values])
+        every = [status if status is not None else zeros for own in rows for status in own.statuses]
+        statuses = addresses(every)
+        truth, failed = np.empty(count, np.uint8), np.empty(count, np.uint8)
+        out, out_failed = addresses([truth]), addresses([failed])
+        words = (values, statuses, literals, out, out_failed)
+        derive_kernel((self._shape,), self._slots)(*(word.ctypes.data for word in words), count)
+        held: NDArray[np.bool_] = (truth != 0) & (failed == 0)
+        return held
 
 
 class _Tables:

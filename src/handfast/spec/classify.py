@@ -23,6 +23,11 @@ class Equality:
 
     sides: tuple[Expr, Expr]
 
+    @property
+    def streams(self) -> tuple[int, int]:
+        first, second = (next(iter(streams_of(side))) for side in self.sides)
+        return first, second
+
 
 @dataclass(frozen=True, slots=True)
 class Band:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from handfast.spec.types import Type
+from handfast.spec.types import BOOLEAN, Type
 
 
 class Op(Enum):
@@ -93,6 +93,21 @@ def conjuncts(expr: Expr) -> list[Expr]:
     if isinstance(expr, Call) and expr.op is Op.AND:
         return [part for arg in expr.args for part in conjuncts(arg)]
     return [expr]
+
+
+def conjunction(parts: Sequence[Expr]) -> Expr:
+    """The parts joined by AND, as a tree of little depth; TRUE where there are none."""
+    if not parts:
+        return Literal(True, BOOLEAN)
+    return balanced(Op.AND, parts)
+
+
+def balanced(op: Op, parts: Sequence[Expr]) -> Expr:
+    """The parts of a chain as a tree of little depth; from left to right they decide as the chain does."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return Call(op, (balanced(op, parts[:half]), balanced(op, parts[half:])), BOOLEAN)
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:

@@ -24,15 +24,17 @@ from handfast.spec.window import (
     parse_window,
 )
 
-HOW = ("inner",)
+HOW = ("inner", "left", "right", "full", "semi", "anti")
+ORDERED = ("inner", "semi")  # what can be given in order
+_PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
     """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties.
 
-    Rows whose time is before `valid_from` or after `valid_to` are rejected. The watermark does not wait for a stream that
-    has sent nothing for `idle_timeout`.
+    Rows whose time is before `valid_from` or after `valid_to` are rejected. The watermark does not wait for a stream
+    that has sent nothing for `idle_timeout`.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, init=False)
 class JoinSpec:
-    """A sliding-window join of two streams.
+    """A sliding-window join of two or more streams.
 
     Args:
         streams: The streams' names in their order: at equal times the first is taken to have come first.
@@ -55,9 +57,12 @@ class JoinSpec:
         window: How long a tuple stays, like "10 minutes" or "500 rows": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
-        how: "inner".
+        how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
+            first, the second, or both that match nothing), "semi" (rows of the first that match something), "anti"
+            (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
+        in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one for all streams, or
             one by stream. A row before it is rejected, as is one without a time.
         valid_to: The last time that a row may have, in the same way.
@@ -68,6 +73,7 @@ class JoinSpec:
     streams: tuple[Stream, ...]
     on: str
     how: str
+    in_order: bool
 
     def __init__(
         self,
@@ -79,13 +85,13 @@ class JoinSpec:
         lateness: Duration | Mapping[str, Duration] | None = None,
         how: str = "inner",
         sequence: str | Mapping[str, str] | None = None,
+        in_order: bool = False,
         valid_from: Moment | Mapping[str, Moment | None] | None = None,
         valid_to: Moment | Mapping[str, Moment | None] | None = None,
         idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     ) -> None:
         names = _checked_names(streams)
-        if how not in HOW:
-            raise SpecError(f"how={how!r} is not a join that handfast knows; it knows {', '.join(HOW)}")
+        _check_how(how, names, in_order=in_order)
         parse(on)
         windows = _by_stream(window, names, "window")
         times = _by_stream(time, names, "time")
@@ -108,6 +114,7 @@ class JoinSpec:
         object.__setattr__(self, "streams", built)
         object.__setattr__(self, "on", on)
         object.__setattr__(self, "how", how)
+        object.__setattr__(self, "in_order", bool(in_order))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,14 +161,39 @@ class BoundJoin:
         return any(isinstance(stream.window, CountWindow) for stream in self.spec.streams)
 
     @property
+    def stamped(self) -> bool:
+        """Whether tuples wait until their place is final before they join."""
+        return self.counted or self.spec.in_order
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The streams of which it is asked, row by row, whether they match anything."""
+        return _PRESERVED[self.spec.how]
+
+    @property
+    def gives_pairs(self) -> bool:
+        """Whether matches are given; otherwise rows of the first stream alone."""
+        return self.spec.how not in ("semi", "anti")
+
+    @property
+    def gives_unmatched(self) -> bool:
+        """Whether preserved rows that match nothing are given."""
+        return self.spec.how in ("left", "right", "full", "anti")
+
+    @property
+    def output_streams(self) -> tuple[int, ...]:
+        """The streams whose columns the result has."""
+        return tuple(range(len(self.schemas))) if self.gives_pairs else self.preserved
+
+    @property
     def time_type(self) -> Type:
         """The type of `match_time`."""
         return self.schemas[0].column(self.spec.names[0], self.times[0])[1]
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """The result's columns: every column as `<stream>_<column>`, then `match_time`."""
-        named = [f"{s}_{c}" for s, schema in zip(self.spec.names, self.schemas, strict=True) for c in schema.names]
+        """The result's columns: those of every stream it has as `<stream>_<column>`, then `match_time`."""
+        named = [f"{self.spec.names[k]}_{column}" for k in self.output_streams for column in self.schemas[k].names]
         return (*named, "match_time")
 
     def check_output_names(self) -> None:
@@ -178,28 +210,54 @@ class BoundJoin:
 
     def interval(self) -> str:
         """The windows as an interval: of time differences, or of tuples that came between."""
-        (r, s), (r_time, s_time) = self.spec.streams, self.times
-        if isinstance(r.window, TimeWindow) and isinstance(s.window, TimeWindow):
-            low, high = format_duration(s.window.length), format_duration(r.window.length)
+        streams, times = self.spec.streams, self.times
+        if len(streams) == 2 and not self.counted:
+            (r, s), (r_time, s_time) = streams, times
+            low, high = format_duration(_length(s.window)), format_duration(_length(r.window))
             return f"{s.name}.{s_time} − {r.name}.{r_time} in (−{low}, +{high})"
-        return " and ".join(
-            f"{new.name} meets the last {old.window} of {old.name}"
-            if isinstance(old.window, CountWindow)
-            else f"{new.name} meets {old.name} of the last {old.window}"
-            for old, new in ((r, s), (s, r))
-        )
+        held = [
+            f"the last {s.window} of {s.name}"
+            if isinstance(s.window, CountWindow)
+            else f"{s.name} of the last {s.window}"
+            for s in streams
+        ]
+        if len(streams) == 2:
+            (r, s), (of_r, of_s) = streams, held
+            return f"{s.name} meets {of_r} and {r.name} meets {of_s}"
+        return f"a new tuple meets {', '.join(held)}, its own stream's left out"
+
+
+def _length(window: Window) -> int:
+    assert isinstance(window, TimeWindow)
+    return window.length
 
 
 def _checked_names(streams: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     names = tuple(streams)
-    if len(names) != 2:
-        raise SpecError(f"A join takes two streams, not {len(names)}")
+    if len(names) < 2:
+        raise SpecError(f"A join takes two streams or more, not {len(names)}")
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise SpecError(f"A stream's name must be a plain identifier like 'r' or 'trades', not {name!r}")
-    if len({name.lower() for name in names}) < len(names):
-        raise SpecError(f"Stream {names[0]!r} is named twice; give every stream a name of its own, whatever the case")
+    lower = [name.lower() for name in names]
+    twice = [name for name in names if lower.count(name.lower()) > 1]
+    if twice:
+        raise SpecError(f"Stream {twice[0]!r} is named twice; give every stream a name of its own, whatever the case")
     return names
+
+
+def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
+    if how not in HOW:
+        near = nearest(how, HOW) if isinstance(how, str) else None
+        hint = f"did you mean {near!r}?" if near else f"it knows {', '.join(HOW)}"
+        raise SpecError(f"how={how!r} is not a join that handfast knows; {hint}")
+    if how != "inner" and len(names) != 2:
+        raise SpecError(f"how={how!r} joins two streams, not {len(names)}; more than two have an inner join only")
+    if in_order and how not in ORDERED:
+        raise SpecError(
+            f"in_order=True goes with {' and '.join(ORDERED)} joins, not with how={how!r}: a row that matches nothing "
+            "has no place among the matches"
+        )
 
 
 def _by_stream(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from struct import pack, unpack
@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from handfast.errors import SpecError
-from handfast.spec.expression import Call, Column, Expr, Literal, Op, depth
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, balanced, depth
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import (
     BOOLEAN,
@@ -136,7 +136,7 @@ class _Binder:
             return Literal(None, NULL)
         if isinstance(node, exp.And | exp.Or):
             parts = [self._condition(part) for part in _chain(node)]
-            return _balanced(Op.AND if isinstance(node, exp.And) else Op.OR, parts)
+            return balanced(Op.AND if isinstance(node, exp.And) else Op.OR, parts)
         if isinstance(node, exp.Not):
             return _not(self._condition(node.this))
         if type(node) in _COMPARE:
@@ -220,7 +220,7 @@ class _Binder:
         for choice in choices:
             target = common_type(target, choice.type) or _mismatch(node, target, choice.type)
         tests = [Call(Op.EQ, (_cast(item, target), _cast(choice, target)), BOOLEAN) for choice in choices]
-        return _balanced(Op.OR, tests)
+        return balanced(Op.OR, tests)
 
     def _is(self, node: exp.Is) -> Expr:
         tree = self.bind(node.this)
@@ -271,14 +271,6 @@ def _chain(node: exp.Expression) -> list[exp.Expression]:
         else:
             parts.append(part)
     return parts
-
-
-def _balanced(op: Op, parts: Sequence[Expr]) -> Expr:
-    """The parts of a chain as a tree of little depth; from left to right they decide as the chain does."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return Call(op, (_balanced(op, parts[:half]), _balanced(op, parts[half:])), BOOLEAN)
 
 
 def _not(tree: Expr) -> Call:

@@ -16,7 +16,7 @@ import handfast as hf
 from handfast import oracle
 from handfast.engines.spark.output import LATE, MATCHES
 from tests.agreement.door import adds_up, check_counters, late_cases
-from tests.agreement.runs import streams_of
+from tests.agreement.runs import streaming_frames
 from tests.engines.spark import crash_job, write_job
 from tests.engines.spark.crash_job import PARTITIONS, finish
 from tests.engines.spark.process import Process
@@ -44,7 +44,7 @@ def test_every_row_is_at_the_place_where_the_oracle_puts_it(spark: SparkSession,
     hf.configure(spark, cores=case.cores)
     places = {stream: tmp_path / f"late-{stream}" for stream in case.streams}
     query = hf.write(
-        hf.join(streams_of(case, spark, tmp_path), case.spec),
+        hf.join(streaming_frames(case, spark, tmp_path), case.spec),
         to=tmp_path / "matches",
         late_rows=places,
         rejected_rows=str(tmp_path / "rejected"),

@@ -12,6 +12,7 @@ from handfast.core.route import Router
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
+from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
 from handfast.plan import Plan
@@ -23,15 +24,14 @@ class LocalJoin:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.admission = Admission(plan.join)
-        self._stamper = Stamper(plan.join) if plan.join.counted else None
+        self._stamper = Stamper(plan.join) if plan.join.stamped else None
         self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
         self.cores = [JoinCore(plan) for _ in range(plan.cores)]
-        self._unsent = [0] * len(self._routers)  # tuples that can never match, and so went nowhere
 
-    def push(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Take in one batch of some of the streams and give the matches that are decided now."""
+    def push(self, tables: Mapping[str, pa.Table], now: int = 0) -> Iterator[pa.RecordBatch]:
+        """Take in one batch of some of the streams, at a time by the clock; give the matches that are decided now."""
         blocks = _take_in(self.plan, tables)
-        admitted, _ = self.admission.admit(blocks, progress_of(blocks))
+        admitted, _ = self.admission.admit(blocks, progress_of(blocks), now)
         yield from self.join(admitted, self.admission.watermark)
 
     def close(self) -> Iterator[pa.RecordBatch]:
@@ -48,31 +48,35 @@ class LocalJoin:
 
     def expired(self, stream: int) -> int:
         """How many tuples of a stream were admitted and are gone."""
-        return self._unsent[stream] + sum(core.expired[stream] for core in self.cores)
+        return sum(core.expired[stream] for core in self.cores)
 
     def join(self, admitted: Sequence[Block | None], watermark: int) -> Iterator[pa.RecordBatch]:
-        """The matches that admitted tuples bring, with the join's watermark where it is now."""
+        """What admitted tuples bring, with the join's watermark where it is now."""
         horizon = Horizon(watermark, (0,) * len(self._routers))
         if self._stamper is not None:
             admitted, horizon = self._stamper.stamp(admitted, watermark)
         sent = _send(self._routers, admitted)
-        for stream, (block, own) in enumerate(zip(admitted, sent, strict=True)):
-            if block is not None:
-                self._unsent[stream] += len(block) - sum(part.at_home for part in own.values())
-        for number, core in enumerate(self.cores):
-            yield from core.step([own.get(number) for own in sent], horizon)
+        given = (
+            batch
+            for number, core in enumerate(self.cores)
+            for batch in core.step([own.get(number) for own in sent], horizon)
+        )
+        yield from by_rank(given) if self.plan.join.spec.in_order else given
 
 
 def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The matches of bounded inputs."""
     blocks = _take_in(plan, tables)
-    if plan.join.counted:
+    if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
     sent = _send([Router(plan, stream) for stream in range(len(blocks))], blocks)
-    matches: list[pa.RecordBatch] = []
-    for core in range(plan.cores):
-        matches.extend(run_bounded(plan, [[own[core]] if core in own else [] for own in sent]))
-    return pa.Table.from_batches(matches, schema=result_schema(plan, tables))
+    given = (
+        batch
+        for core in range(plan.cores)
+        for batch in run_bounded(plan, [[own[core]] if core in own else [] for own in sent])
+    )
+    rows = by_rank(given) if plan.join.spec.in_order else given
+    return pa.Table.from_batches(rows, schema=result_schema(plan, tables))
 
 
 def _take_in(plan: Plan, tables: Mapping[str, pa.Table]) -> list[Block | None]:
@@ -88,6 +92,6 @@ def _send(routers: Sequence[Router], blocks: Sequence[Block | None]) -> list[dic
 def result_schema(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Schema:
     """The Arrow schema of the result."""
     join = plan.join
-    types = [field.type for name in join.spec.names for field in tables[name].schema]
+    types = [field.type for k in join.output_streams for field in tables[join.spec.names[k]].schema]
     first = tables[join.spec.names[0]].schema.field(join.times[0]).type
     return pa.schema(list(zip(join.output_names, [*types, pa.timestamp("us", first.tz)], strict=True)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,7 +26,13 @@ from handfast.spec.moment import Moment, parse_moment
 class Session:
     """A join in this process that takes batches as they come."""
 
-    def __init__(self, spec: JoinSpec, schemas: Mapping[str, pa.Schema], options: LocalOptions | None = None) -> None:
+    def __init__(
+        self,
+        spec: JoinSpec,
+        schemas: Mapping[str, pa.Schema],
+        options: LocalOptions | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"A session needs a JoinSpec, not {spec!r}; write hf.session(hf.JoinSpec(…), schemas)")
         missing = [name for name in spec.names if name not in schemas]
@@ -47,8 +54,10 @@ class Session:
                     f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
-        self._join = LocalJoin(make_plan(bound, self._options.cores))
+        arrow = [self._schemas[name] for name in spec.names]
+        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow))
         self._bound = bound
+        self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)
         self._late: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
         self._rejected: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
@@ -76,7 +85,7 @@ class Session:
         self._rows_in[stream] += batch.num_rows
         if rejected is not None:
             self._refuse("rejected", self._rejected, stream, rejected)
-        admitted, late = self._join.admission.admit(blocks, progress_of(blocks))
+        admitted, late = self._join.admission.admit(blocks, progress_of(blocks), self._now())
         held_back = late[position]
         if held_back is not None:
             self._refuse("late", self._late, stream, held_back.batch)
@@ -89,7 +98,7 @@ class Session:
         position = self._position(stream)
         reached = Progress(tuple(at if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
-        self._join.admission.admit(none, reached)
+        self._join.admission.admit(none, reached, self._now())
         return self._given(none)
 
     def close(self) -> list[pa.RecordBatch]:
@@ -120,6 +129,9 @@ class Session:
         self._left = True  # takes no more rows; `close` still gives the matches that waited
 
     # -- pieces ----------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return int(self._clock() * 1_000_000)
 
     def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
         return self._count(list(self._join.join(admitted, self._join.admission.watermark)))

@@ -14,6 +14,8 @@ from handfast.flow.block import Block
 from handfast.flow.punctuation import Punctuation
 from handfast.flow.time import Progress
 
+NOW = "now"  # the column of the batch's processing time
+
 Refused = tuple[str, int, bytes]  # late or rejected, stream, rows
 
 
@@ -25,11 +27,13 @@ class Arrivals:
         blocks: At most one of each stream.
         punctuations: By stream.
         refused: Rows that were refused before.
+        now: The batch's processing time in microseconds, the same when it runs again; 0 where nobody asks for it.
     """
 
     blocks: list[Block | None]
     punctuations: list[list[Punctuation]]
     refused: list[Refused]
+    now: int = 0
 
     @property
     def progress(self) -> Progress:
@@ -51,7 +55,9 @@ def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
     pieces: list[list[bytes]] = [[] for _ in range(streams)]
     punctuations: list[list[Punctuation]] = [[] for _ in range(streams)]
     refused: list[Refused] = []
+    now = 0
     for frame in frames:
+        now = int(frame[NOW].iloc[0]) if NOW in frame else 0
         columns = (frame[name] for name in ("stream", "kind", "punctuation", "block"))
         for stream, kind, punctuation, data in zip(*columns, strict=True):
             if kind != TUPLES:
@@ -63,7 +69,7 @@ def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
     # Sorted, since a task that runs again may get them in another order: all its attempts must write the same state, as
     # Spark may keep the snapshot of one and the changes that another made to its own.
     blocks = [Block.concat([Block.decode(data) for data in sorted(own)]) if own else None for own in pieces]
-    return Arrivals(blocks, punctuations, sorted(refused))
+    return Arrivals(blocks, punctuations, sorted(refused), now)
 
 
 def read_blocks(batches: Iterator[pa.RecordBatch], streams: int) -> list[list[Block]]:

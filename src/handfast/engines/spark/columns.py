@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from handfast.spec import types
@@ -31,9 +33,15 @@ def schema_of(frame: Any) -> Schema:
     return Schema(tuple((field.name, _type_of(field.dataType.simpleString())) for field in frame.schema.fields))
 
 
+def arrow_schema(frame: Any) -> pa.Schema:
+    """The columns of a DataFrame as they arrive in its workers, their zones UTC."""
+    large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
+    return to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
+
+
 def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
     """The Spark schema of the matches."""
-    fields = [field.dataType for name in join.spec.names for field in frames[name].schema.fields]
+    fields = [field.dataType for k in join.output_streams for field in frames[join.spec.names[k]].schema.fields]
     time = frames[join.spec.names[0]].schema[join.times[0]].dataType
     return StructType([StructField(n, t) for n, t in zip(join.output_names, [*fields, time], strict=True)])
 

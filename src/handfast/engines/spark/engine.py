@@ -6,9 +6,11 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
+from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.bounded import run_core
-from handfast.engines.spark.columns import result_schema, schema_of
+from handfast.engines.spark.columns import arrow_schema, result_schema, schema_of
 from handfast.engines.spark.metrics import metrics, observed
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.output import MATCHES, OUTPUT, unpack
@@ -17,6 +19,7 @@ from handfast.engines.spark.sequence import SequenceProcessor, sequence_bounded
 from handfast.engines.spark.session import configure, configured_cores
 from handfast.engines.spark.write import Joined, joined, write
 from handfast.errors import SpecError
+from handfast.flow.order import RANK
 from handfast.plan import Plan, make_plan
 from handfast.spec.join import JoinSpec
 
@@ -35,7 +38,10 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
         (frames[n].mapInArrow(Pack(laid_out, stream), PACKED) for stream, n in enumerate(spec.names)),
     )
     streaming = _is_streaming(frames)
-    if bound.counted:
+    if streaming and any(stream.idle_timeout is not None for stream in spec.streams):
+        # Spark writes a batch's time down before it runs it: a batch that runs again has the same
+        packed = packed.withColumn(NOW, F.unix_micros(F.current_timestamp()))
+    if bound.stamped:
         packed = _sequenced(packed, laid_out, streaming=streaming)
     if streaming:
         output = packed.groupBy("core").transformWithStateInPandas(
@@ -45,8 +51,11 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
         matches = output.where(F.col("kind") == MATCHES).mapInArrow(unpack, schema)
         joined[matches] = Joined(output, schema, {n: frames[n].schema for n in spec.names})
         return matches
+    in_order = spec.in_order
+    ranked = StructType([*schema.fields, StructField(RANK, LongType())]) if in_order else schema
     # a number of its own keeps Spark from putting several cores into one task
-    return packed.repartition(laid_out.cores, "core").groupBy("core").applyInArrow(run_core(laid_out), schema)
+    rows = packed.repartition(laid_out.cores, "core").groupBy("core").applyInArrow(run_core(laid_out), ranked)
+    return rows.orderBy(f"`{RANK}`").drop(RANK) if in_order else rows
 
 
 def _sequenced(packed: Any, laid_out: Plan, *, streaming: bool) -> Any:
@@ -64,7 +73,8 @@ def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
     cores = configured_cores(frames[spec.names[0]].sparkSession)
     if streaming:
         _check_streaming(frames, spec)
-    return make_plan(spec.bind({name: schema_of(frames[name]) for name in spec.names}), cores)
+    bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
+    return make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
 
 
 def name(frames: dict[str, Any]) -> str:

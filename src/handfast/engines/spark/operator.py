@@ -38,7 +38,8 @@ from handfast.engines.spark.output import (
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import Metrics, StreamMetrics
-from handfast.flow.time import NEVER, Horizon
+from handfast.flow.order import by_rank
+from handfast.flow.time import NEVER, Attention, Horizon
 from handfast.plan import Plan
 
 FIRST = 0  # the core that counts what came to the door: the punctuations tell it to all of them
@@ -63,19 +64,19 @@ class JoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        self._state = handle.getValueState("core", "manifest binary, metrics string, about string")
+        self._state = handle.getValueState("core", "manifest binary, attention string, metrics string, about string")
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One step of one core."""
         number = self._numbers[key[0]]
         arrivals = gather(rows, len(self._plan.join.schemas))
-        before, share, core = self._recall()
-        admission = Admission(self._plan.join, before.progress if before is not None else None)
+        before, admission, share, core = self._recall()
         admitted, refused, horizon = self._admit(admission, arrivals)
         gone = list(core.expired)
         matches, held = 0, list[Output]()  # the last piece goes out together with what follows it
-        for batch in gathered(core.step(admitted, horizon)):
+        given = core.step(admitted, horizon)
+        for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given):
             if held:
                 yield _frame(held)
             matches += batch.num_rows
@@ -98,37 +99,40 @@ class JoinProcessor(StatefulProcessor):
         )
         out = [(kind, stream, data, None) for kind, stream, data in refused]
         yield _frame([*held, *out, (METRICS, None, None, as_share(number, self._plan.cores, share))])
-        self._remember(before, core, core.manifest(admission.progress), share)
+        self._remember(before, admission, share, core)
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
 
     def _admit(self, admission: Admission, arrivals: Arrivals) -> tuple[Sequence[Block | None], list[Refused], Horizon]:
         """The tuples that join, the rows that are refused, and what no tuple still to come can fall below."""
-        if self._plan.join.counted:  # the sequencer was the door
+        if self._plan.join.stamped:  # the sequencer was the door
             told = (p.horizon for own in arrivals.punctuations for p in own if p.horizon is not None)
             return arrivals.blocks, arrivals.refused, reduce(Horizon.advanced, told)
-        admitted, late = admission.admit(arrivals.blocks, arrivals.progress)
+        admitted, late = admission.admit(arrivals.blocks, arrivals.progress, arrivals.now)
         horizon = Horizon(admission.watermark, (0,) * len(admitted))
         return admitted, [*arrivals.refused, *late_at_home(late)], horizon
 
-    def _recall(self) -> tuple[Manifest | None, Metrics, JoinCore]:
-        """The core in the state that Spark holds, out of the cache while it runs, and what it has counted."""
-        state = self._state.get()
+    def _recall(self) -> tuple[Manifest | None, Admission, Metrics, JoinCore]:
+        """The core in the state that Spark holds, out of the cache while it runs, its door, and what it has counted."""
+        join, state = self._plan.join, self._state.get()
         if state is None:
-            return None, Metrics.start(self._plan.join.spec.names), JoinCore(self._plan)
+            return None, Admission(join), Metrics.start(join.spec.names), JoinCore(self._plan)
         manifest = Manifest.decode(bytes(state[0]))
         if manifest.fingerprint != self._plan.fingerprint:
-            raise another_join(state[2], self._plan)
+            raise another_join(state[3], self._plan)
+        admission = Admission(join, manifest.progress, Attention.decode(json.loads(state[1])))
         core = _cores.pop(manifest.digest, None)
         if core is None:
             core = JoinCore.restore(self._plan, manifest, self._blocks.load)
-        return manifest, Metrics.decode(json.loads(state[1])), core
+        return manifest, admission, Metrics.decode(json.loads(state[2])), core
 
-    def _remember(self, before: Manifest | None, core: JoinCore, after: Manifest, share: Metrics) -> None:
+    def _remember(self, before: Manifest | None, admission: Admission, share: Metrics, core: JoinCore) -> None:
         """Write what has changed to the state, and keep the core for the next batch."""
+        after = core.manifest(admission.progress)
         self._blocks.replace((id_ for ids in before.blocks for id_ in ids) if before is not None else (), core.blocks())
-        self._state.update((after.encode(), json.dumps(share.encode()), self._about))
+        attention, counted = json.dumps(Attention.encode(admission.attention)), json.dumps(share.encode())
+        self._state.update((after.encode(), attention, counted, self._about))
         _cores[after.digest] = core
         while len(_cores) > _KEPT:
             _cores.popitem(last=False)

@@ -50,13 +50,13 @@ class Pack:
             block, rejected = split(self.plan.join, self.stream, batch.cast(types))
             blocks = [block if stream == self.stream else None for stream in range(streams)]
             punctuation = Punctuation(batch.num_rows, progress_of(blocks))
-            if self.plan.join.counted:
+            if self.plan.join.stamped:
                 encoded = block.encoded if block is not None else None
                 rows: list[Packed] = [(core_key(SEQUENCER), self.stream, TUPLES, punctuation.encode(), encoded)]
             else:
                 rows = packed(self.plan, self.stream, block, punctuation)
             if rejected is not None:
-                cores = 1 if self.plan.join.counted else self.plan.cores
+                cores = 1 if self.plan.join.stamped else self.plan.cores
                 rows.append(refused(cores, self.stream, REJECTED, pack_rows(rejected)))
             yield as_batch(rows)
 

@@ -20,7 +20,7 @@ from handfast.flow.admission import Admission
 from handfast.flow.block import Block
 from handfast.flow.punctuation import Punctuation
 from handfast.flow.stamper import Stamper
-from handfast.flow.time import END, Progress
+from handfast.flow.time import END, Attention, Progress
 from handfast.plan import Plan
 
 _COLUMNS = ["core", "stream", "kind", "punctuation", "block"]
@@ -43,7 +43,7 @@ class SequenceProcessor(StatefulProcessor):
         join = self._plan.join
         arrivals = gather(rows, len(join.schemas))
         admission, stamper, before = self._recall()
-        admitted, late = admission.admit(arrivals.blocks, arrivals.progress)
+        admitted, late = admission.admit(arrivals.blocks, arrivals.progress, arrivals.now)
         stamped, horizon = stamper.stamp(admitted, admission.watermark)
         for stream, block in enumerate(stamped):
             waiting = sum(map(len, stamper.waiting[stream]))
@@ -64,16 +64,18 @@ class SequenceProcessor(StatefulProcessor):
         stamper = Stamper(self._plan.join)
         if state is None:
             return Admission(self._plan.join), stamper, []
-        fingerprint, highest, stamper.counts, waiting = json.loads(state[0])
+        fingerprint, highest, attention, stamper.counts, waiting = json.loads(state[0])
         if fingerprint != self._plan.fingerprint:
             raise another_join(state[1], self._plan)
         stamper.waiting = [[self._blocks.load(id_) for id_ in ids] for ids in waiting]
-        return Admission(self._plan.join, Progress(tuple(highest))), stamper, [id_ for ids in waiting for id_ in ids]
+        admission = Admission(self._plan.join, Progress(tuple(highest)), Attention.decode(attention))
+        return admission, stamper, [id_ for ids in waiting for id_ in ids]
 
     def _remember(self, admission: Admission, stamper: Stamper, before: list[str]) -> None:
         self._blocks.replace(before, (block for own in stamper.waiting for block in own))
         waiting = [[block.id for block in own] for own in stamper.waiting]
-        state = [self._plan.fingerprint, admission.progress.highest, stamper.counts, waiting]
+        attention = Attention.encode(admission.attention)
+        state = [self._plan.fingerprint, admission.progress.highest, attention, stamper.counts, waiting]
         self._state.update((json.dumps(state), self._about))
 
 

@@ -1,0 +1,140 @@
+"""What a core gives: matches, rows that match something, rows that match nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from handfast.core.probe import Arrivals, Members
+from handfast.core.segment import Segment
+from handfast.core.span import window_span
+from handfast.flow.block import Seen
+from handfast.flow.order import RANK
+from handfast.flow.time import Horizon
+from handfast.kernels.pairs import Positions
+from handfast.plan import Plan
+
+_ROWS = 1 << 16  # rows in one batch of output
+
+Numbers = NDArray[np.int64]
+
+
+class Output:
+    """Turns matches into rows of the result, and settles the tuples of which it is asked whether they match at all."""
+
+    def __init__(self, plan: Plan, segments: list[Segment]) -> None:
+        self._plan = plan
+        self._join = plan.join
+        self._segments = segments
+        self._firsts: list[tuple[Positions, Numbers, Numbers]] = []  # of a semi join in order: row, rank, time
+
+    def matched(self, new: Arrivals, members: Members) -> Iterator[pa.RecordBatch]:
+        """What these matches give."""
+        if self._join.spec.how == "semi":
+            yield from self._semi(new, members)
+            return
+        for stream in self._join.preserved:
+            _settle(new, self._segments[stream], stream, members[stream])
+        if self._join.gives_pairs:
+            count = len(members[new.stream])
+            for start in range(0, count, _ROWS):
+                piece = {stream: positions[start : start + _ROWS] for stream, positions in members.items()}
+                times = np.max([self._times(new, stream, at) for stream, at in piece.items()], axis=0)
+                rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
+                yield self._batch(rows, times, self._at_ranks(new, piece))
+
+    def turned(self, new: Arrivals) -> Iterator[pa.RecordBatch]:
+        """What is given when the new tuples have met everyone: a semi join's rows in order, by their first match."""
+        if not self._firsts:
+            return
+        rows, ranks, times = (np.concatenate(parts) for parts in zip(*self._firsts, strict=True))
+        self._firsts = []
+        order = np.lexsort((ranks, rows))
+        first = order[np.unique(rows[order], return_index=True)[1]]
+        fresh = np.isin(rows[first], _settle(new, self._segments[0], 0, rows[first]))
+        chosen = first[fresh]
+        if len(chosen):
+            yield self._batch({0: self._rows(new, 0, rows[chosen])}, times[chosen], ranks[chosen])
+
+    def unmatched(self, horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        """The rows that match nothing, and that no tuple beyond the horizon can match."""
+        if not self._join.gives_unmatched:
+            return
+        for stream in self._join.preserved:
+            span = window_span(self._join.spec.streams[stream].window, stream)
+            segment = self._segments[stream]
+            for block, marks in zip(segment.blocks, segment.marks, strict=True):
+                rows = np.flatnonzero(~marks & span.over(block, horizon)) if not marks.all() else ()
+                if len(rows):
+                    marks[rows] = True
+                    yield self._batch({stream: block.batch.take(pa.array(rows))}, block.times[rows], None)
+
+    def _semi(self, new: Arrivals, members: Members) -> Iterator[pa.RecordBatch]:
+        rows = members[0]
+        if self._join.spec.in_order:
+            times = np.max([self._times(new, stream, at) for stream, at in members.items()], axis=0)
+            ranks = self._at_ranks(new, members)
+            assert ranks is not None
+            self._firsts.append((rows, ranks, times))
+            return
+        fresh = _settle(new, self._segments[0], 0, rows)
+        if len(fresh):
+            yield self._batch({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), None)
+
+    # -- the members of matches ------------------------------------------------------------------
+
+    def _rows(self, new: Arrivals, stream: int, at: Positions) -> pa.RecordBatch:
+        return new.block.batch.take(pa.array(at)) if stream == new.stream else self._segments[stream].take(at)
+
+    def _times(self, new: Arrivals, stream: int, at: Positions) -> Numbers:
+        return new.block.times[at] if stream == new.stream else self._segments[stream].times[at]
+
+    def _at_ranks(self, new: Arrivals, members: Members) -> Numbers | None:
+        """The rank of each match's `at`, where the result is given in order."""
+        if not self._join.spec.in_order:
+            return None
+        ranks = []
+        for stream, at in members.items():
+            seen: Seen = new.columns.seen if stream == new.stream else self._segments[stream].seen
+            ranks.append(np.sum([own[at] for own in seen], axis=0))  # how many tuples of all streams came before
+        at_ranks: Numbers = np.max(ranks, axis=0)
+        return at_ranks
+
+    def _batch(self, members: dict[int, pa.RecordBatch], times: Numbers, ranks: Numbers | None) -> pa.RecordBatch:
+        """Rows of the result; the columns of a stream that has no tuple in them are NULL."""
+        columns: list[pa.Array] = []
+        for stream in self._join.output_streams:
+            rows = members.get(stream)
+            columns += rows.columns if rows is not None else [pa.nulls(len(times), t) for t in self._types(stream)]
+        zone = self._types(0)[self._join.schemas[0].names.index(self._join.times[0])]
+        if pa.types.is_null(zone):
+            zone = next(rows.schema.field(self._join.times[k]).type for k, rows in members.items())
+        columns.append(pa.array(times).cast(pa.timestamp("us", zone.tz)))
+        names = list(self._join.output_names)
+        if ranks is not None:
+            columns.append(pa.array(ranks))
+            names.append(RANK)
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _types(self, stream: int) -> list[Any]:
+        """The Arrow types of a stream's columns, as far as they are known."""
+        blocks = self._segments[stream].blocks
+        if blocks:
+            return list(blocks[0].batch.schema.types)
+        if self._plan.arrow:
+            return list(self._plan.arrow[stream].types)
+        return [pa.null()] * len(self._join.schemas[stream].names)
+
+
+def _settle(new: Arrivals, stored: Segment, stream: int, rows: Positions) -> Positions:
+    """Mark tuples of a stream as settled; give back those, each once, that were not before."""
+    if stream != new.stream:
+        return stored.settle(rows)
+    fresh = np.unique(rows)
+    fresh = fresh[~new.marks[fresh]]
+    new.marks[fresh] = True
+    return fresh

@@ -1,0 +1,166 @@
+"""Probing: the partners of new tuples, sought in the windows of all other streams in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from handfast.core.recipe import Pairing, Recipe
+from handfast.core.segment import Marks, Segment
+from handfast.flow.block import Block
+from handfast.kernels.columns import ColumnReader, Columns
+from handfast.kernels.keys import Keys
+from handfast.kernels.pairs import Pairs, Positions
+from handfast.plan import Pair
+
+_CROSSED = 1 << 20  # candidates tried at a time when wild tuples meet everyone, and when partial matches fan out
+
+T = TypeVar("T")
+Members = dict[int, Positions]  # by stream, where the tuples of each match stand: matches side by side
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """New tuples of one stream."""
+
+    stream: int
+    block: Block
+    columns: Columns
+    keys: dict[Pair, Keys]
+    marks: Marks
+
+
+class Prober:
+    """Finds the matches of new tuples with those that are stored."""
+
+    def __init__(self, recipe: Recipe, reader: ColumnReader, segments: list[Segment]) -> None:
+        self._recipe = recipe
+        self._reader = reader
+        self._segments = segments
+
+    def matches(self, new: Arrivals) -> Iterator[Members]:
+        """All matches that the new tuples bring, piece by piece."""
+        turns = self._recipe.turns[new.stream]
+        if all(self._segments[to].live for _, to in turns):
+            yield from self._extend(new, {}, turns)
+
+    def _extend(self, new: Arrivals, partial: Members, turns: list[tuple[int, int]]) -> Iterator[Members]:
+        """Partial matches with a partner in each of the windows that are left."""
+        if not turns:
+            yield self._whole(new, partial)
+            return
+        (start, to), *later = turns
+        if not partial:
+            for at, found in self._pairs(start, to, new.columns, new.keys):
+                if len(at):
+                    yield from self._extend(new, {start: at, to: found}, later)
+            return
+        distinct, inverse = np.unique(partial[start], return_inverse=True)
+        columns = self._columns(new, start).take(distinct)
+        for at, found in self._pairs(start, to, columns, self._keys(start, to, columns)):
+            for rows, partners in _fan_out(inverse, at, found):
+                wider = {stream: positions[rows] for stream, positions in partial.items()}
+                wider[to] = partners
+                fitting = self._fitting(new, wider, start, to)
+                if len(fitting[to]):
+                    yield from self._extend(new, fitting, later)
+
+    def _fitting(self, new: Arrivals, members: Members, start: int, to: int) -> Members:
+        """The partial matches whose newest member also fits those that it was not sought from."""
+        for other in [stream for stream in members if stream not in (start, to)]:
+            pairing = self._recipe.pairing(other, to)
+            runs = [self._columns(new, stream).take(members[stream]) for stream in pairing.streams]
+            every = np.arange(len(members[to]))
+            rows, _ = self._check(pairing, runs[0], runs[1], (every, every.copy()))
+            members = {stream: positions[rows] for stream, positions in members.items()}
+        return members
+
+    def _whole(self, new: Arrivals, members: Members) -> Members:
+        """The matches for which also holds what the predicate asks of three streams and more at once."""
+        rest = self._recipe.rest
+        if rest is None:
+            return members
+        runs = [self._columns(new, stream).take(members[stream]) for stream in sorted(members)]
+        ready = [self._reader.for_pairs(stream, run) for stream, run in enumerate(runs)]
+        held = rest.holds(ready, self._reader.literals(rest.literals))
+        return {stream: positions[held] for stream, positions in members.items()}
+
+    def _columns(self, new: Arrivals, stream: int) -> Columns:
+        return new.columns if stream == new.stream else self._segments[stream].columns()
+
+    def _keys(self, start: int, to: int, columns: Columns) -> dict[Pair, Keys]:
+        pairing = self._recipe.pairing(start, to)
+        return {pairing.streams: pairing.keys.make(pairing.side(start), columns)} if pairing.keys is not None else {}
+
+    # -- two streams -----------------------------------------------------------------------------
+
+    def _pairs(self, start: int, to: int, run: Columns, keys: dict[Pair, Keys]) -> Iterator[Pairs]:
+        """The pairs that hold: places in a run of one stream's tuples, positions of the other's stored ones."""
+        pairing, stored = self._recipe.pairing(start, to), self._segments[to]
+        index = stored.indexes.get(pairing.streams)
+        if index is None:
+            yield from self._scan(pairing, start, run, stored)
+            return
+        own, every = keys[pairing.streams], stored.columns()
+        for at, found in index.probe(own.base, own.ranges, own.present):
+            yield self._checked(pairing, start, run, every, (at, found))
+        everyone, wild = np.arange(stored.first, len(every)), stored.wild(pairing.streams)
+        yield from self._cross(pairing, start, run, every, np.flatnonzero(own.wild), everyone)
+        yield from self._cross(pairing, start, run, every, np.flatnonzero(own.present), wild)
+
+    def _scan(self, pairing: Pairing, start: int, run: Columns, stored: Segment) -> Iterator[Pairs]:
+        columns, first = stored.stored()
+        r, s = self._ready(pairing, *_ordered(pairing, start, run, columns))
+        for pair in pairing.kernels.scan(r, s, self._reader.literals(pairing.kernels.literals)):
+            at, found = _ordered(pairing, start, *pair)
+            yield at, found + first
+
+    def _cross(
+        self, pairing: Pairing, start: int, run: Columns, every: Columns, places: Positions, stored: Positions
+    ) -> Iterator[Pairs]:
+        """Check every pair of these tuples of the run and these stored ones."""
+        if not len(places) or not len(stored):
+            return
+        rows = max(1, _CROSSED // len(stored))
+        for first in range(0, len(places), rows):
+            some = places[first : first + rows]
+            pair = np.repeat(some, len(stored)), np.tile(stored, len(some))
+            yield self._checked(pairing, start, run, every, pair)
+
+    def _checked(self, pairing: Pairing, start: int, run: Columns, every: Columns, pair: Pairs) -> Pairs:
+        r, s = _ordered(pairing, start, run, every)
+        return _ordered(pairing, start, *self._check(pairing, r, s, _ordered(pairing, start, *pair)))
+
+    def _check(self, pairing: Pairing, r: Columns, s: Columns, candidates: Pairs) -> Pairs:
+        literals = self._reader.literals(pairing.kernels.literals)
+        return pairing.kernels.check(*self._ready(pairing, r, s), literals, candidates)
+
+    def _ready(self, pairing: Pairing, r: Columns, s: Columns) -> tuple[Columns, Columns]:
+        lower, upper = pairing.streams
+        return pairing.view(self._reader.for_pairs(lower, r)), pairing.view(self._reader.for_pairs(upper, s))
+
+
+def _ordered(pairing: Pairing, start: int, own: T, other: T) -> tuple[T, T]:
+    """Two things, of the stream `start` and of its partner, the lower stream's first; and back again."""
+    return (own, other) if pairing.side(start) == 0 else (other, own)
+
+
+def _fan_out(inverse: Positions, at: Positions, found: Positions) -> Iterator[Pairs]:
+    """For pairs of a distinct tuple and a partner: every partial match that has this tuple, with this partner."""
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(np.bincount(inverse))
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    counts = (ends - starts)[at]
+    stops = np.cumsum(counts)
+    first = 0
+    while first < len(at):
+        before = int(stops[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(stops, before + _CROSSED, side="right")))
+        own = counts[first:last]
+        shifts = starts[at[first:last]] - np.concatenate([np.zeros(1, np.int64), np.cumsum(own)[:-1]])
+        rows = order[np.repeat(shifts, own) + np.arange(int(own.sum()))]
+        yield rows, np.repeat(found[first:last], own)
+        first = last

@@ -1,0 +1,94 @@
+"""In order: matches stand by the rank of their last tuple, from batch to batch too, and nothing is lost for it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast.engines.local.engine import LocalJoin
+from handfast.flow.batch import schema_of
+from handfast.plan import make_plan
+from tests.agreement.order import Rows, groups, stands_in_order
+from tests.agreement.runs import streaming_frames
+from tests.judges.rows import multiset, result_of, tables_of
+from tests.strategies import MULTI, SHAPES, Case
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CASES = 200
+CHUNK = 50
+
+
+def _case(seed: int, *, for_spark: bool = False) -> Case:
+    pool = MULTI if seed % 4 == 3 else SHAPES
+    case = Case.of(seed, for_spark=for_spark, shape=pool[seed * 13 % len(pool)])
+    if seed % 5 == 0:
+        case = case.counted(random.Random(seed))
+    how = "semi" if seed % 4 == 1 else "inner"
+    return case.asked(how=how, in_order=True)
+
+
+def _rows(batches: list[pa.RecordBatch]) -> Rows:
+    return [row for batch in batches for row in result_of(pa.Table.from_batches([batch]))]
+
+
+@pytest.mark.parametrize("start", range(0, CASES, CHUNK))
+def test_local_gives_matches_in_the_order_of_rank(start: int) -> None:
+    for seed in range(start, start + CHUNK):
+        case = _case(seed)
+        bounded = result_of(hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores)))
+        assert stands_in_order(bounded, groups(case, tables_of(case.tables))), f"bounded, seed {seed}: {case}"
+        bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
+        engine = LocalJoin(make_plan(bound, case.cores))
+        before = [batch for step in case.steps for batch in engine.push(step)]
+        assert multiset(_rows(before)) == case.expected_of_steps(), f"decided, seed {seed}: {case}"
+        closed = _rows([*before, *engine.close()])
+        assert stands_in_order(closed, groups(case, tables_of(case.admitted))), f"steps, seed {seed}: {case}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(6))
+def test_spark_batch_gives_matches_in_the_order_of_rank(spark: SparkSession, seed: int) -> None:
+    case = _case(seed, for_spark=True)
+    hf.configure(spark, cores=case.cores)
+    frames = {name: spark.createDataFrame(table) for name, table in case.tables.items()}
+    given = result_of(hf.join(frames, **case.kwargs).toArrow())
+    assert stands_in_order(given, groups(case, tables_of(case.tables))), f"{case}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 6])
+def test_spark_streaming_gives_matches_in_order_from_batch_to_batch(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    case = _case(seed + 40, for_spark=True)
+    hf.configure(spark, cores=case.cores)
+    batches: list[list[Rows]] = []
+
+    def keep(frame: DataFrame, number: int) -> None:
+        parts = frame.selectExpr("spark_partition_id() AS part", "*").toArrow()
+        rows = result_of(parts)
+        batches.append([[row[1:] for row in rows if row[0] == part] for part in sorted({row[0] for row in rows})])
+
+    matches = hf.join(streaming_frames(case, spark, tmp_path), **case.kwargs, lateness=case.lateness)
+    query = (
+        matches.writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    given = [row for parts in batches for rows in parts for row in rows]
+    assert multiset(given) == case.expected_of_steps(), f"{case}"
+    latest = -(2**63)
+    for parts in batches:
+        times = [row[-1] for rows in parts for row in rows]
+        assert all(time >= latest for time in times), f"{case}"
+        assert all([row[-1] for row in rows] == sorted(row[-1] for row in rows) for rows in parts), f"{case}"
+        latest = max([latest, *times])
