@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
 
-_UNSAID = {"how": "inner", "in_order": False}  # what a keyword is that was not given, if not None
+_UNSAID = {"how": "inner", "in_order": False, "order": "event"}  # what a keyword is that was not given, if not None
 
 
 def join(
@@ -34,6 +34,7 @@ def join(
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
+    order: str = "event",
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
     idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
@@ -54,6 +55,8 @@ def join(
             that match something), "anti" (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
+            which Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one, or one by stream.
             A row before it is rejected, as is one without a time.
         valid_to: The last time that a row may have, in the same way.
@@ -77,6 +80,7 @@ def join(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        order=order,
         valid_from=valid_from,
         valid_to=valid_to,
         idle_timeout=idle_timeout,
@@ -102,6 +106,7 @@ def explain(
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
+    order: str = "event",
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
     idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
@@ -119,6 +124,7 @@ def explain(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        order=order,
         valid_from=valid_from,
         valid_to=valid_to,
         idle_timeout=idle_timeout,
@@ -264,6 +270,7 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     from handfast.flow.batch import as_table, schema_of
     from handfast.plan import make_plan
 
+    spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     arrow = [tables[name].schema for name in spec.names]

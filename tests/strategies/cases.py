@@ -116,6 +116,8 @@ class Case:
 
     def expected_at_close(self) -> Counter[tuple[Any, ...]]:
         """The oracle's result when the steps have arrived one by one, and no more will come."""
+        if self.spec.order == "arrival":
+            return multiset(oracle.result(self.join, self.admission.admitted))
         return multiset(oracle.result(self.join, tables_of(self.admitted)))
 
     def counted(self, rng: random.Random) -> Case:
@@ -136,12 +138,20 @@ class Case:
         kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
         return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
 
+    def arriving(self, rng: random.Random) -> Case:
+        """The same case with count windows for all streams, by the order of arrival."""
+        case = self.counted(rng)
+        windows = {name: f"{rng.randint(1, 12)} rows" for name in self.streams}
+        return replace(
+            case, kwargs={**case.kwargs, "window": windows, "order": "arrival"}, origin=f"{self.origin}.arriving(…)"
+        )
+
     def idle(self, rng: random.Random) -> Case:
         """The same case with streams that the watermark does not wait for, if they are idle for a few seconds."""
         timeout = rng.choice(
             ("2 seconds", dict.fromkeys(self.streams, "3 seconds"), {self.streams[0]: None, self.streams[1]: "1 s"})
         )
-        clock = tuple(accumulate(rng.choice((0, 1_000_000, 2_500_000)) for _ in self.steps))
+        clock = tuple(accumulate(rng.choice((0, 1_500_000, 5_000_000)) for _ in self.steps))
         kwargs = {**self.kwargs, "idle_timeout": timeout}
         return replace(self, kwargs=kwargs, clock=clock, origin=f"{self.origin}.idle(…)")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
 from handfast.flow.time import NEVER, Attention, Progress
-from handfast.spec.join import BoundJoin
+from handfast.spec.join import ARRIVAL, BoundJoin
 
 
 def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | None, pa.RecordBatch | None]:
@@ -37,12 +37,15 @@ class Admission:
 
     def __init__(self, join: BoundJoin, progress: Progress | None = None, attention: Attention | None = None) -> None:
         self._lateness = [stream.lateness or 0 for stream in join.spec.streams]
+        self._by_arrival = join.spec.order == ARRIVAL
         self._timeouts = [stream.idle_timeout for stream in join.spec.streams]
         self.progress = progress if progress is not None else Progress.start(len(self._lateness))
         self.attention = attention
 
     @property
     def watermark(self) -> int:
+        if self._by_arrival:  # a place is final at once, and nothing is late
+            return NEVER
         if self.attention is not None:
             return self.attention.watermark
         return self.progress.watermark(self._lateness)

@@ -24,6 +24,7 @@ from handfast.spec.window import (
     parse_window,
 )
 
+EVENT, ARRIVAL = ORDERS = ("event", "arrival")
 HOW = ("inner", "left", "right", "full", "semi", "anti")
 ORDERED = ("inner", "semi")  # what can be given in order
 _PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
@@ -63,6 +64,8 @@ class JoinSpec:
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
+            which a session is fed, or Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one for all streams, or
             one by stream. A row before it is rejected, as is one without a time.
         valid_to: The last time that a row may have, in the same way.
@@ -74,6 +77,7 @@ class JoinSpec:
     on: str
     how: str
     in_order: bool
+    order: str
 
     def __init__(
         self,
@@ -86,6 +90,7 @@ class JoinSpec:
         how: str = "inner",
         sequence: str | Mapping[str, str] | None = None,
         in_order: bool = False,
+        order: str = "event",
         valid_from: Moment | Mapping[str, Moment | None] | None = None,
         valid_to: Moment | Mapping[str, Moment | None] | None = None,
         idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
@@ -115,10 +120,19 @@ class JoinSpec:
         object.__setattr__(self, "on", on)
         object.__setattr__(self, "how", how)
         object.__setattr__(self, "in_order", bool(in_order))
+        object.__setattr__(self, "order", _checked_order(order, built))
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(stream.name for stream in self.streams)
+
+    def check_bounded(self) -> None:
+        """Refuse an order that bounded inputs do not have."""
+        if self.order == ARRIVAL and any(stream.sequence is None for stream in self.streams):
+            raise SpecError(
+                "order='arrival' is for streams, whose rows arrive in an order; bounded inputs need a column that "
+                "has it: sequence='…'"
+            )
 
     def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
         """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
@@ -141,6 +155,11 @@ class JoinSpec:
         )
         bound = BoundJoin(self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate))
         bound.check_output_names()
+        kinds = {ordered[s.name].column(s.name, s.sequence)[1] for s in self.streams if s.sequence is not None}
+        if self.order == ARRIVAL and len(kinds) > 1:
+            raise SpecError(
+                f"With order='arrival' the sequence columns must be of one type, not {' and '.join(map(str, kinds))}"
+            )
         return bound
 
 
@@ -284,6 +303,18 @@ def _checked_sequence(sequence: str | None, stream: str) -> str | None:
     if sequence is not None and (not isinstance(sequence, str) or not sequence):
         raise SpecError(f"sequence must name a column of stream {stream!r}, not {sequence!r}")
     return sequence
+
+
+def _checked_order(order: str, streams: tuple[Stream, ...]) -> str:
+    if order not in ORDERS:
+        raise SpecError(f"order={order!r} is not an order that handfast knows; it knows {', '.join(ORDERS)}")
+    timed = [stream for stream in streams if not isinstance(stream.window, CountWindow)]
+    if order == ARRIVAL and timed:
+        raise SpecError(
+            f"order='arrival' goes with count windows only, and the window of stream {timed[0].name!r} is "
+            f"{timed[0].window}; write '500 rows', or leave order out"
+        )
+    return order
 
 
 def _checked_bounds(first: Moment | None, last: Moment | None, stream: str) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.time import END, NEVER, Progress
 from handfast.plan import make_plan
-from handfast.spec.join import JoinSpec
+from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
 
 
@@ -49,7 +49,7 @@ class Session:
         self._schemas = {name: as_table(schema.empty_table(), name).schema for name, schema in nullable.items()}
         bound = spec.bind({name: schema_of(schema) for name, schema in self._schemas.items()})
         for stream in spec.streams:
-            if stream.lateness is None:
+            if stream.lateness is None and spec.order != ARRIVAL:
                 raise SpecError(
                     f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
                     "newest; write JoinSpec(…, lateness='30 seconds')"

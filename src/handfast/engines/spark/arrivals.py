@@ -52,7 +52,7 @@ class Arrivals:
 
 def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
     """What the rows of a key say together."""
-    pieces: list[list[bytes]] = [[] for _ in range(streams)]
+    pieces: list[list[tuple[tuple[int, int], bytes]]] = [[] for _ in range(streams)]
     punctuations: list[list[Punctuation]] = [[] for _ in range(streams)]
     refused: list[Refused] = []
     now = 0
@@ -63,12 +63,13 @@ def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
             if kind != TUPLES:
                 refused.append((kind, int(stream), bytes(data)))
                 continue
-            punctuations[stream].append(Punctuation.decode(bytes(punctuation)))
+            told = Punctuation.decode(bytes(punctuation))
+            punctuations[stream].append(told)
             if data is not None:
-                pieces[stream].append(bytes(data))
-    # Sorted, since a task that runs again may get them in another order: all its attempts must write the same state, as
-    # Spark may keep the snapshot of one and the changes that another made to its own.
-    blocks = [Block.concat([Block.decode(data) for data in sorted(own)]) if own else None for own in pieces]
+                pieces[stream].append((told.place, bytes(data)))
+    # In the order of their places, since a task that runs again may get them in another one: all its attempts must
+    # write the same state, as Spark may keep the snapshot of one and the changes that another made to its own.
+    blocks = [Block.concat([Block.decode(data) for _, data in sorted(own)]) if own else None for own in pieces]
     return Arrivals(blocks, punctuations, sorted(refused), now)
 
 

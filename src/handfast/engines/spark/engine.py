@@ -21,7 +21,7 @@ from handfast.engines.spark.write import Joined, joined, write
 from handfast.errors import SpecError
 from handfast.flow.order import RANK
 from handfast.plan import Plan, make_plan
-from handfast.spec.join import JoinSpec
+from handfast.spec.join import ARRIVAL, JoinSpec
 
 __all__ = ["configure", "join", "metrics", "name", "plan", "write"]
 
@@ -73,6 +73,8 @@ def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
     cores = configured_cores(frames[spec.names[0]].sparkSession)
     if streaming:
         _check_streaming(frames, spec)
+    else:
+        spec.check_bounded()
     bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
     return make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
 
@@ -103,7 +105,7 @@ def _check_streaming(frames: dict[str, Any], spec: JoinSpec) -> None:
                     f"Stream {stream.name!r} carries withWatermark({field.name!r}, …), which handfast replaces; "
                     f"take it off and write hf.join(…, lateness={{{stream.name!r}: '{millis} ms', …}})"
                 )
-        if stream.lateness is None:
+        if stream.lateness is None and spec.order != ARRIVAL:
             raise SpecError(
                 f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the newest; "
                 "write hf.join(…, lateness='30 seconds')"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
@@ -45,11 +46,13 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = len(self.plan.join.schemas)
-        for batch in gathered(batches):
+        task = TaskContext.get()
+        partition = task.partitionId() if task is not None else 0
+        for number, batch in enumerate(gathered(batches)):
             types = pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema])
             block, rejected = split(self.plan.join, self.stream, batch.cast(types))
             blocks = [block if stream == self.stream else None for stream in range(streams)]
-            punctuation = Punctuation(batch.num_rows, progress_of(blocks))
+            punctuation = Punctuation(batch.num_rows, progress_of(blocks), (partition, number))
             if self.plan.join.stamped:
                 encoded = block.encoded if block is not None else None
                 rows: list[Packed] = [(core_key(SEQUENCER), self.stream, TUPLES, punctuation.encode(), encoded)]

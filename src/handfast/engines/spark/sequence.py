@@ -47,7 +47,7 @@ class SequenceProcessor(StatefulProcessor):
         stamped, horizon = stamper.stamp(admitted, admission.watermark)
         for stream, block in enumerate(stamped):
             waiting = sum(map(len, stamper.waiting[stream]))
-            told = Punctuation(arrivals.rows(stream), admission.progress, horizon, waiting)
+            told = Punctuation(arrivals.rows(stream), admission.progress, horizon=horizon, waiting=waiting)
             for row in packed(self._plan, stream, block, told):
                 yield pd.DataFrame([row], columns=_COLUMNS)
         left_out: list[Refused] = [*arrivals.refused]
@@ -86,7 +86,7 @@ def sequence_bounded(plan: Plan) -> Run:
         pieces = read_blocks(batches, len(plan.join.schemas))
         stamped, horizon = Stamper(plan.join).stamp([Block.concat(own) if own else None for own in pieces], END)
         for stream, block in enumerate(stamped):
-            told = Punctuation(sum(map(len, pieces[stream])), Progress.start(len(pieces)), horizon)
+            told = Punctuation(sum(map(len, pieces[stream])), Progress.start(len(pieces)), horizon=horizon)
             for row in packed(plan, stream, block, told):
                 yield as_batch([row])
 
