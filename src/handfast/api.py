@@ -34,6 +34,7 @@ def join(
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
+    select: str | None = None,
     order: str = "event",
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
@@ -55,6 +56,7 @@ def join(
             that match something), "anti" (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
         order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
             which Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one, or one by stream.
@@ -80,6 +82,7 @@ def join(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        select=select,
         order=order,
         valid_from=valid_from,
         valid_to=valid_to,
@@ -106,6 +109,7 @@ def explain(
     how: str = "inner",
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
+    select: str | None = None,
     order: str = "event",
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
@@ -124,6 +128,7 @@ def explain(
         how=how,
         sequence=sequence,
         in_order=in_order,
+        select=select,
         order=order,
         valid_from=valid_from,
         valid_to=valid_to,

@@ -235,7 +235,7 @@ def unmatched(
 
 
 def result(join: BoundJoin, tables: Tables, watermark: float = math.inf) -> list[tuple[Any, ...]]:
-    """What is decided at this watermark, as rows of the result: columns of the streams it has, then `match_time`.
+    """What is decided at this watermark, as rows of the result.
 
     Matches stand in the order of rank of their `at`. The columns of a stream that a row has no tuple of are None. The
     `match_time` of a row that matches nothing, and of a semi join's, is its own time; in order, a semi join's is that
@@ -267,10 +267,10 @@ def _row(join: BoundJoin, tables: Tables, indices: Sequence[int | None]) -> tupl
     ]
     match_time = max(places)[1]
     values: list[Any] = []
-    for stream in join.output_streams:
-        member = members[stream]
-        values += [member[name] if member is not None else None for name in join.schemas[stream].names]
-    return (*values, match_time)
+    for field in join.fields:
+        member = members[field.stream] if field.stream is not None else None
+        values.append(match_time if field.stream is None else member[field.column] if member is not None else None)
+    return tuple(values)
 
 
 # --- the predicate --------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from handfast.flow.block import HOME, Block
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
 from handfast.plan import Plan, make_plan
-from handfast.spec.join import JoinSpec
+from handfast.spec.join import HOW, JoinSpec
 from tests.judges.rows import multiset, result_of
-from tests.strategies import Case
+from tests.strategies import MULTI, Case
 
 SECOND = 1_000_000
 
@@ -56,15 +56,22 @@ def _steps(case: Case) -> Iterator[tuple[list[Block | None], Horizon, Plan]]:
         named = zip(case.streams, plan.join.times, strict=True)
         blocks = [take_in(as_batch(tables[n]), time) if n in tables else None for n, time in named]
         admitted = admission.admit(blocks, progress_of(blocks))
-        horizon = Horizon(admission.watermark if step is not None else END, (0, 0))
+        horizon = Horizon(admission.watermark if step is not None else END, (0,) * len(case.streams))
         if plan.join.counted:
             admitted, horizon = stamper.stamp(admitted, horizon.time)
         yield admitted, horizon, plan
 
 
-@pytest.mark.parametrize("seed", range(60))
+def _any_case(seed: int) -> Case:
+    case = Case.of(seed, shape=MULTI[seed % len(MULTI)]) if seed % 4 == 0 else Case.of(seed)
+    if seed % 3 == 0:
+        case = case.counted(random.Random(seed))
+    return case.asked(how=HOW[seed % len(HOW)]) if seed % 4 else case
+
+
+@pytest.mark.parametrize("seed", range(120))
 def test_a_core_restored_from_its_blocks_after_every_step_goes_on_the_same(seed: int) -> None:
-    case = Case.of(seed) if seed % 2 else Case.of(seed).counted(random.Random(seed))
+    case = _any_case(seed)
     store: dict[str, bytes] = {}
     manifest: bytes | None = None
     result: Counter[tuple[Any, ...]] = Counter()
@@ -77,7 +84,7 @@ def test_a_core_restored_from_its_blocks_after_every_step_goes_on_the_same(seed:
         for batch in core.step(admitted, horizon):
             result += multiset(result_of(pa.Table.from_batches([batch])))
         store = {block.id: block.encoded for block in core.blocks()}
-        manifest = core.manifest(Progress.start(2)).encode()
+        manifest = core.manifest(Progress.start(len(case.streams))).encode()
     assert case.expected_at_close() == result
 
 

@@ -18,6 +18,7 @@ from handfast.flow.time import Horizon
 from handfast.kernels.pairs import Positions
 from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL
+from handfast.spec.select import Field
 
 _ROWS = 1 << 16  # rows in one batch of output
 
@@ -31,6 +32,8 @@ class Output:
         self._plan = plan
         self._join = plan.join
         self._segments = segments
+        own = [field for field in plan.join.fields if field.stream is not None]
+        self._places = {f: plan.join.schemas[f.stream or 0].names.index(f.column) for f in own}
         self._firsts: list[tuple[Positions, Numbers, Numbers]] = []  # of a semi join in order: row, rank, time
 
     def matched(self, new: Arrivals, members: Members) -> Iterator[pa.RecordBatch]:
@@ -121,28 +124,31 @@ class Output:
 
     def _batch(self, members: dict[int, pa.RecordBatch], times: Numbers, ranks: Numbers | None) -> pa.RecordBatch:
         """Rows of the result; the columns of a stream that has no tuple in them are NULL."""
-        columns: list[pa.Array] = []
-        for stream in self._join.output_streams:
-            rows = members.get(stream)
-            columns += rows.columns if rows is not None else [pa.nulls(len(times), t) for t in self._types(stream)]
-        zone = self._types(0)[self._join.schemas[0].names.index(self._join.times[0])]
-        if pa.types.is_null(zone):
-            zone = next(rows.schema.field(self._join.times[k]).type for k, rows in members.items())
-        columns.append(pa.array(times).cast(pa.timestamp("us", zone.tz)))
+        columns = [self._column(field, members, times) for field in self._join.fields]
         names = list(self._join.output_names)
         if ranks is not None:
             columns.append(pa.array(ranks))
             names.append(RANK)
         return pa.RecordBatch.from_arrays(columns, names=names)
 
-    def _types(self, stream: int) -> list[Any]:
-        """The Arrow types of a stream's columns, as far as they are known."""
+    def _column(self, field: Field, members: dict[int, pa.RecordBatch], times: Numbers) -> pa.Array:
+        if field.stream is None:
+            zone = self._type(0, self._join.times[0])
+            if pa.types.is_null(zone):
+                zone = next(rows.schema.field(self._join.times[k]).type for k, rows in members.items())
+            return pa.array(times).cast(pa.timestamp("us", zone.tz))
+        rows = members.get(field.stream)
+        if rows is None:
+            return pa.nulls(len(times), self._type(field.stream, field.column))
+        return rows.column(self._places[field])
+
+    def _type(self, stream: int, column: str) -> Any:
+        """The Arrow type of a column, as far as it is known."""
         blocks = self._segments[stream].blocks
+        place = self._join.schemas[stream].names.index(column)
         if blocks:
-            return list(blocks[0].batch.schema.types)
-        if self._plan.arrow:
-            return list(self._plan.arrow[stream].types)
-        return [pa.null()] * len(self._join.schemas[stream].names)
+            return blocks[0].batch.schema.types[place]
+        return self._plan.arrow[stream].types[place] if self._plan.arrow else pa.null()
 
 
 def _settle(new: Arrivals, stored: Segment, stream: int, rows: Positions) -> Positions:

@@ -13,6 +13,8 @@ from handfast.spec.expression import Expr
 from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
 from handfast.spec.schema import Schema, nearest
+from handfast.spec.select import Field, every_field, select_fields
+from handfast.spec.sql import to_sql
 from handfast.spec.types import Type
 from handfast.spec.window import (
     CountWindow,
@@ -27,6 +29,7 @@ from handfast.spec.window import (
 EVENT, ARRIVAL = ORDERS = ("event", "arrival")
 HOW = ("inner", "left", "right", "full", "semi", "anti")
 ORDERED = ("inner", "semi")  # what can be given in order
+_ONE_SIDED = ("semi", "anti")  # what gives rows of the first stream alone
 _PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
 
@@ -64,6 +67,7 @@ class JoinSpec:
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
         order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
             which a session is fed, or Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
         valid_from: The first time that a row may have, a datetime or microseconds since 1970: one for all streams, or
@@ -77,6 +81,7 @@ class JoinSpec:
     on: str
     how: str
     in_order: bool
+    select: str | None
     order: str
 
     def __init__(
@@ -90,6 +95,7 @@ class JoinSpec:
         how: str = "inner",
         sequence: str | Mapping[str, str] | None = None,
         in_order: bool = False,
+        select: str | None = None,
         order: str = "event",
         valid_from: Moment | Mapping[str, Moment | None] | None = None,
         valid_to: Moment | Mapping[str, Moment | None] | None = None,
@@ -120,11 +126,16 @@ class JoinSpec:
         object.__setattr__(self, "on", on)
         object.__setattr__(self, "how", how)
         object.__setattr__(self, "in_order", bool(in_order))
+        object.__setattr__(self, "select", select)
         object.__setattr__(self, "order", _checked_order(order, built))
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(stream.name for stream in self.streams)
+
+    def to_sql(self) -> str:
+        """The query, in Spark SQL over tables of the streams' names, that defines the result of bounded inputs."""
+        return to_sql(self)
 
     def check_bounded(self) -> None:
         """Refuse an order that bounded inputs do not have."""
@@ -153,7 +164,11 @@ class JoinSpec:
         sequences = tuple(
             ordered[s.name].column(s.name, s.sequence)[0] if s.sequence is not None else None for s in self.streams
         )
-        bound = BoundJoin(self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate))
+        shown = range(len(self.streams)) if self.how not in _ONE_SIDED else _PRESERVED[self.how]
+        fields = every_field(ordered, shown) if self.select is None else select_fields(self.select, ordered, shown)
+        bound = BoundJoin(
+            self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate), fields
+        )
         bound.check_output_names()
         kinds = {ordered[s.name].column(s.name, s.sequence)[1] for s in self.streams if s.sequence is not None}
         if self.order == ARRIVAL and len(kinds) > 1:
@@ -173,6 +188,7 @@ class BoundJoin:
     sequences: tuple[str | None, ...]
     predicate: Expr
     conditions: Conditions
+    fields: tuple[Field, ...]
 
     @property
     def counted(self) -> bool:
@@ -192,17 +208,12 @@ class BoundJoin:
     @property
     def gives_pairs(self) -> bool:
         """Whether matches are given; otherwise rows of the first stream alone."""
-        return self.spec.how not in ("semi", "anti")
+        return self.spec.how not in _ONE_SIDED
 
     @property
     def gives_unmatched(self) -> bool:
         """Whether preserved rows that match nothing are given."""
         return self.spec.how in ("left", "right", "full", "anti")
-
-    @property
-    def output_streams(self) -> tuple[int, ...]:
-        """The streams whose columns the result has."""
-        return tuple(range(len(self.schemas))) if self.gives_pairs else self.preserved
 
     @property
     def time_type(self) -> Type:
@@ -211,9 +222,8 @@ class BoundJoin:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """The result's columns: those of every stream it has as `<stream>_<column>`, then `match_time`."""
-        named = [f"{self.spec.names[k]}_{column}" for k in self.output_streams for column in self.schemas[k].names]
-        return (*named, "match_time")
+        """The names of the result's columns."""
+        return tuple(field.name for field in self.fields)
 
     def check_output_names(self) -> None:
         """Refuse a result two of whose columns have one name."""

@@ -92,6 +92,11 @@ def _send(routers: Sequence[Router], blocks: Sequence[Block | None]) -> list[dic
 def result_schema(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Schema:
     """The Arrow schema of the result."""
     join = plan.join
-    types = [field.type for k in join.output_streams for field in tables[join.spec.names[k]].schema]
     first = tables[join.spec.names[0]].schema.field(join.times[0]).type
-    return pa.schema(list(zip(join.output_names, [*types, pa.timestamp("us", first.tz)], strict=True)))
+    types = [
+        pa.timestamp("us", first.tz)
+        if f.stream is None
+        else tables[join.spec.names[f.stream]].schema.field(f.column).type
+        for f in join.fields
+    ]
+    return pa.schema(list(zip(join.output_names, types, strict=True)))

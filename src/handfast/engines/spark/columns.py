@@ -41,9 +41,10 @@ def arrow_schema(frame: Any) -> pa.Schema:
 
 def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
     """The Spark schema of the matches."""
-    fields = [field.dataType for k in join.output_streams for field in frames[join.spec.names[k]].schema.fields]
-    time = frames[join.spec.names[0]].schema[join.times[0]].dataType
-    return StructType([StructField(n, t) for n, t in zip(join.output_names, [*fields, time], strict=True)])
+    names = join.spec.names
+    time = frames[names[0]].schema[join.times[0]].dataType
+    types = [time if f.stream is None else frames[names[f.stream]].schema[f.column].dataType for f in join.fields]
+    return StructType([StructField(n, t) for n, t in zip(join.output_names, types, strict=True)])
 
 
 def _type_of(name: str) -> Type:
