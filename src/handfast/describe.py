@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handfast.plan import Plan
+from handfast.spec.join import ARRIVAL
 from handfast.spec.window import format_duration
 
 
@@ -21,12 +22,19 @@ def describe(plan: Plan, *, engine: str) -> str:
         lines.append(
             f"             because {choice.reason}" if choice.what != "windows" else f"             {choice.reason}"
         )
-    if any(stream.lateness is not None for stream in spec.streams):
+    if spec.order == ARRIVAL:
+        lines.append("  order      by arrival")
+        lines.append("             a row's place is final when it comes: nothing waits, nothing is late")
+    elif any(stream.lateness is not None for stream in spec.streams):
         late = ", ".join(f"{s.name}: {format_duration(s.lateness or 0)}" for s in spec.streams)
         lines.append(f"  lateness   {late}")
         lines.append(
             "             the watermark is the least, over the streams, of the newest time minus the lateness;"
         )
         lines.append("             a row older than the watermark before its batch is late and does not join")
+    idle = [f"{s.name}: {format_duration(s.idle_timeout)}" for s in spec.streams if s.idle_timeout is not None]
+    if idle:
+        lines.append(f"  idle       {', '.join(idle)}")
+        lines.append("             a stream that has sent nothing for so long is not waited for until it sends again")
     lines.append(f"  result     {', '.join(plan.join.output_names)}")
     return "\n".join(lines)

@@ -238,11 +238,23 @@ def test_two_writes_of_a_batch_both_have_every_match_once(
 
 # -- a checkpoint of another join ------------------------------------------------------------------------------------
 
-CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
-    "a wider window": (PARTITIONS, {"window": "4 seconds"}),
-    "another predicate": (PARTITIONS, {"on": "r.x = s.a"}),
-    "another lateness": (PARTITIONS, {"lateness": "5 seconds"}),
-    "more cores": (PARTITIONS + 1, {}),
+CHANGES: dict[str, tuple[int, dict[str, Any], str]] = {
+    "a wider window": (
+        PARTITIONS,
+        {"window": "4 seconds"},
+        r"\(window of 'r' was 2 s, is 4 s; window of 's' was 3 s, is 4 s\)",
+    ),
+    "another predicate": (
+        PARTITIONS,
+        {"on": "r.x = s.a"},
+        r"\(on was r\.x BETWEEN s\.a - 10 AND s\.a \+ 10, is r\.x = s\.a\)",
+    ),
+    "another lateness": (
+        PARTITIONS,
+        {"lateness": {"r": "1 second", "s": "5 seconds"}},
+        r"\(lateness of 's' was 1 s, is 5 s\)",
+    ),
+    "more cores": (PARTITIONS + 1, {}, rf"\(cores was {PARTITIONS}, is {PARTITIONS + 1}\)"),
 }
 ASKED = {"on": crash_job.BAND, "window": crash_job.WINDOWS["short"], "lateness": "1 second"}
 WRONG_CHECKPOINT = "The checkpoint was written by another join or for another number of cores"
@@ -272,7 +284,7 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.mark.spark
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: Path, change: str) -> None:
-    cores, changes = CHANGES[change]
+    cores, changes, words = CHANGES[change]
     hf.configure(spark, cores=cores)
     asked: dict[str, Any] = {
         "on": spec("range").on,
@@ -280,7 +292,15 @@ def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: P
         "lateness": "1 second",
     }
     matches = hf.join(frames(spark, stopped / "inputs"), time="ts", **asked | changes)
-    with pytest.raises(StreamingQueryException, match=rf"EngineError: {WRONG_CHECKPOINT}"):
+    with pytest.raises(StreamingQueryException, match=rf"EngineError: {WRONG_CHECKPOINT} {words}"):
+        finish(to_files(matches, stopped))
+
+
+@pytest.mark.spark
+def test_spark_itself_refuses_a_checkpoint_where_a_window_began_to_count(spark: SparkSession, stopped: Path) -> None:
+    hf.configure(spark, cores=PARTITIONS)
+    matches = hf.join(frames(spark, stopped / "inputs"), changed({"window": "100 rows"}))
+    with pytest.raises(StreamingQueryException, match="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"):
         finish(to_files(matches, stopped))
 
 
@@ -487,9 +507,9 @@ def test_the_operator_refuses_a_state_of_another_join(
     Workers(1, monkeypatch).be(0)
     asked, state, tables = plan("range"), State(), crash_job.steps()[0]
     run(asked, state, arrivals(asked, tables, 0))
-    cores, changes = CHANGES[change]
+    cores, changes, words = CHANGES[change]
     other = make_plan(changed(changes).bind(schemas_of(tables)), cores)
     if not cached:
         operator.forget()
-    with pytest.raises(EngineError, match=WRONG_CHECKPOINT):
+    with pytest.raises(EngineError, match=f"{WRONG_CHECKPOINT} {words}; go back to the join it was started with"):
         run(other, state, arrivals(other, tables, 0))

@@ -8,6 +8,7 @@ from typing import Any
 
 from handfast.errors import EngineError
 from handfast.plan import Plan
+from handfast.spec.window import format_duration
 
 
 def about(plan: Plan) -> str:
@@ -17,6 +18,7 @@ def about(plan: Plan) -> str:
     asked |= {field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "streams"}
     for stream, schema in zip(spec.streams, plan.join.schemas, strict=True):
         own = {field.name: getattr(stream, field.name) for field in fields(stream) if field.name != "name"}
+        own |= {what: format_duration(own[what]) for what in ("lateness", "idle_timeout") if own[what] is not None}
         own["columns"] = ", ".join(f"{name} {type_}" for name, type_ in schema.columns)
         asked |= {f"{what} of {stream.name!r}": value for what, value in own.items()}
     return json.dumps({what: str(value) for what, value in asked.items()}, ensure_ascii=False)
