@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handfast.api import configure, explain, join, session
+    from handfast.api import configure, explain, join, metrics, session, write
     from handfast.engines.local.options import LocalOptions
     from handfast.errors import (
         EngineError,
@@ -22,7 +22,9 @@ _HOMES = {
     "configure": "handfast.api",
     "explain": "handfast.api",
     "join": "handfast.api",
+    "metrics": "handfast.api",
     "session": "handfast.api",
+    "write": "handfast.api",
     "LocalOptions": "handfast.engines.local.options",
     "EngineError": "handfast.errors",
     "HandfastError": "handfast.errors",
@@ -48,7 +50,9 @@ __all__ = [
     "configure",
     "explain",
     "join",
+    "metrics",
     "session",
+    "write",
 ]
 
 

@@ -1,19 +1,26 @@
-"""What a user calls: join, explain, configure, session."""
+"""What a user calls: join, explain, configure, session, write, metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from os import PathLike
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
 from handfast.spec.join import JoinSpec
+from handfast.spec.moment import Moment
 from handfast.spec.window import Duration, Window
 
 if TYPE_CHECKING:
     from handfast.engines.local.options import LocalOptions
     from handfast.engines.local.session import Session
+    from handfast.engines.spark.write import Place, Places
+    from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
+
+_UNSAID = {"how": "inner", "in_order": False, "order": "event"}  # what a keyword is that was not given, if not None
 
 
 def join(
@@ -28,6 +35,10 @@ def join(
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
     select: str | None = None,
+    order: str = "event",
+    valid_from: Moment | Mapping[str, Moment | None] | None = None,
+    valid_to: Moment | Mapping[str, Moment | None] | None = None,
+    idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     options: LocalOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
@@ -46,6 +57,13 @@ def join(
         sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
         select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
+        order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
+            which Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
+        valid_from: The first time that a row may have, a datetime or microseconds since 1970: one, or one by stream.
+            A row before it is rejected, as is one without a time.
+        valid_to: The last time that a row may have, in the same way.
+        idle_timeout: For how long, by the clock, the watermark waits for a stream that sends nothing, for streaming
+            inputs: one, or one by stream. Without it, for ever.
         options: How the local engine runs.
 
     Returns:
@@ -65,6 +83,10 @@ def join(
         sequence=sequence,
         in_order=in_order,
         select=select,
+        order=order,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        idle_timeout=idle_timeout,
     )
     if _is_spark(inputs, asked):
         if options is not None:
@@ -88,6 +110,10 @@ def explain(
     sequence: str | Mapping[str, str] | None = None,
     in_order: bool = False,
     select: str | None = None,
+    order: str = "event",
+    valid_from: Moment | Mapping[str, Moment | None] | None = None,
+    valid_to: Moment | Mapping[str, Moment | None] | None = None,
+    idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     options: LocalOptions | None = None,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
@@ -103,6 +129,10 @@ def explain(
         sequence=sequence,
         in_order=in_order,
         select=select,
+        order=order,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        idle_timeout=idle_timeout,
     )
     from handfast.describe import describe
 
@@ -111,17 +141,74 @@ def explain(
     return describe(_local_plan(inputs, asked, options)[0], engine="local")
 
 
-def session(spec: JoinSpec, schemas: Mapping[str, Any], *, options: LocalOptions | None = None) -> Session:
+def session(
+    spec: JoinSpec,
+    schemas: Mapping[str, Any],
+    *,
+    options: LocalOptions | None = None,
+    clock: Callable[[], float] = monotonic,
+) -> Session:
     """A join in this process that is fed by hand: push batches, read matches, late rows and metrics.
 
     Args:
         spec: The join; every stream needs a lateness.
         schemas: The Arrow schema of every stream.
         options: How the local engine runs.
+        clock: What `idle_timeout` goes by: gives seconds, and never goes back.
     """
     from handfast.engines.local.session import Session
 
-    return Session(spec, schemas, options)
+    return Session(spec, schemas, options, clock)
+
+
+def write(
+    matches: Any,
+    *,
+    to: Place,
+    late_rows: Places | None = None,
+    rejected_rows: Places | None = None,
+    checkpoint: str | PathLike[str],
+    trigger: str | Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Start one streaming query that writes matches to one place and refused rows to others.
+
+    A place is a path, where Parquet files are written, in a folder for every batch; or a function that takes the rows
+    as a DataFrame and the batch's number. After a crash the last batch may run again, with the same number and the same
+    rows: a path has every row once nevertheless, a function must see to it by the number.
+
+    Args:
+        matches: The streaming DataFrame that `join` returned, as it is.
+        to: Where the matches go.
+        late_rows: Where late rows go, with the columns of their stream: a path, under which every stream has a folder
+            of its name; or places by stream.
+        rejected_rows: Where rejected rows go, in the same way.
+        checkpoint: The folder in which Spark keeps how far the query has come.
+        trigger: When a batch starts: "10 seconds", or the arguments of Spark's `trigger`, like {"availableNow": True}.
+        name: The query's name.
+
+    Returns:
+        The StreamingQuery.
+    """
+    return _spark().write(
+        matches,
+        to=to,
+        late_rows=late_rows,
+        rejected_rows=rejected_rows,
+        checkpoint=checkpoint,
+        trigger=trigger,
+        name=name,
+    )
+
+
+def metrics(query: Any) -> Metrics:
+    """What became of every row of a streaming query so far: the same counters as a session's.
+
+    Args:
+        query: The StreamingQuery that runs a join; or one progress of it, as a StreamingQueryListener gets it.
+    """
+    found: Metrics = _spark().metrics(query)
+    return found
 
 
 def configure(spark: Any, *, cores: int) -> None:
@@ -141,47 +228,24 @@ def _check_inputs(inputs: Mapping[str, Any]) -> None:
         )
 
 
-def _spec(
-    inputs: Mapping[str, Any],
-    spec: JoinSpec | None,
-    *,
-    on: str | None,
-    window: Duration | Window | Mapping[str, Duration | Window] | None,
-    time: str | Mapping[str, str] | None,
-    lateness: Duration | Mapping[str, Duration] | None,
-    how: str,
-    sequence: str | Mapping[str, str] | None,
-    in_order: bool,
-    select: str | None,
-) -> JoinSpec:
+def _spec(inputs: Mapping[str, Any], spec: JoinSpec | None, **keywords: Any) -> JoinSpec:
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        keywords = (on, window, time, lateness, how, sequence, in_order, select)
-        if keywords != (None, None, None, None, "inner", None, False, None):
+        if any(value != _UNSAID.get(name) for name, value in keywords.items()):
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
         return spec
-    if on is None:
+    if keywords["on"] is None:
         raise SpecError("A join needs a predicate: on='r.x = s.x'")
-    if window is None:
+    if keywords["window"] is None:
         raise SpecError(
             "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}"
         )
-    if time is None:
+    if keywords["time"] is None:
         raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
-    return JoinSpec(
-        tuple(inputs),
-        on,
-        window=window,
-        time=time,
-        lateness=lateness,
-        how=how,
-        sequence=sequence,
-        in_order=in_order,
-        select=select,
-    )
+    return JoinSpec(tuple(inputs), **keywords)
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
@@ -211,6 +275,7 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     from handfast.flow.batch import as_table, schema_of
     from handfast.plan import make_plan
 
+    spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     arrow = [tables[name].schema for name in spec.names]

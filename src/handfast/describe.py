@@ -8,7 +8,7 @@ from handfast.kernels.program import make_program
 from handfast.kernels.reach import is_native
 from handfast.plan import Plan
 from handfast.spec.expression import Call, conjuncts, streams_of, walk
-from handfast.spec.join import Stream
+from handfast.spec.join import ARRIVAL, Stream
 from handfast.spec.shown import shown
 from handfast.spec.window import CountWindow, format_duration
 
@@ -58,10 +58,17 @@ def _is_beyond_kernels(call: Call) -> bool:
 
 def _lateness(plan: Plan) -> Iterator[str]:
     streams = plan.join.spec.streams
-    if any(stream.lateness is not None for stream in streams):
+    if plan.join.spec.order == ARRIVAL:
+        yield "  order      by arrival"
+        yield f"{_INDENT}a row's place is final when it comes: nothing waits, nothing is late"
+    elif any(stream.lateness is not None for stream in streams):
         yield "  lateness   " + ", ".join(f"{s.name}: {format_duration(s.lateness or 0)}" for s in streams)
         yield f"{_INDENT}the watermark is the least, over the streams, of the newest time minus the lateness;"
         yield f"{_INDENT}a row older than the watermark before its batch is late and does not join"
+    idle = [f"{s.name}: {format_duration(s.idle_timeout)}" for s in streams if s.idle_timeout is not None]
+    if idle:
+        yield f"  idle       {', '.join(idle)}"
+        yield f"{_INDENT}a stream that has sent nothing for so long is not waited for until it sends again"
 
 
 def _when(plan: Plan) -> Iterator[str]:
@@ -71,7 +78,7 @@ def _when(plan: Plan) -> Iterator[str]:
         what = "a match" if join.gives_pairs else "a row that matches"
         if join.spec.in_order:
             yield f"  given      {what} once the watermark has passed its last tuple, in the order of match_time"
-        elif join.counted:
+        elif join.counted and join.spec.order != ARRIVAL:
             yield f"  given      {what} once the watermark has passed its last tuple: only then its place is final"
         else:
             yield f"  given      {what} as soon as its last tuple arrives"

@@ -10,18 +10,19 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, repeat
 from typing import Any
 
 from handfast.errors import InternalError
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts
-from handfast.spec.join import BoundJoin
+from handfast.spec.join import BoundJoin, Stream
 from handfast.spec.meaning import Refused, rescaled, rule, to_float32, wrapped
 from handfast.spec.types import Kind, Type
 from handfast.spec.window import CountWindow, Window
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]  # every stream's rows
+BATCH = "#batch"  # with a row, where arrival orders: the number of the batch it came in
 Evaluator = Callable[[Sequence[Row]], Any]  # from one row of each stream to a value
 
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 0001 to 9999 in microseconds
@@ -51,31 +52,31 @@ def stamp(join: BoundJoin, tables: Tables) -> list[list[Stamp | None]]:
     """Every row's stamp, by stream and by the row's index; None for a row that is rejected.
 
     By event order: time, then the stream's position, then its `sequence` column if it has one, then all columns in
-    schema order as Spark sorts them.
+    schema order as Spark sorts them. By arrival: the batch, then the stream's position, then the row's index; of
+    bounded inputs, whose rows came in no batch, as in event order, but with `sequence` in the place of time.
     """
     rows = [tables[name] for name in join.spec.names]
     order = sorted(
-        (
-            (row[time], stream, [_sort_key(row[name]) for name in ties], index)
-            for stream, (table, time, ties) in enumerate(zip(rows, join.times, _ties(join), strict=True))
-            for index, row in enumerate(table)
-            if not is_rejected(row[time])
-        ),
+        (*_place(join, stream, index, row), index)
+        for stream, table in enumerate(rows)
+        for index, row in enumerate(table)
+        if not is_rejected(join.spec.streams[stream], row[join.times[stream]])
     )
     stamps: list[list[Stamp | None]] = [[None] * len(table) for table in rows]
     seen = [0] * len(rows)
-    for rank, (time, stream, _, index) in enumerate(order):
-        stamps[stream][index] = Stamp(rank, time, seen[stream], tuple(seen))
+    for rank, (_, stream, _, index) in enumerate(order):
+        stamps[stream][index] = Stamp(rank, rows[stream][index][join.times[stream]], seen[stream], tuple(seen))
         seen[stream] += 1
     return stamps
 
 
-def _ties(join: BoundJoin) -> list[tuple[str, ...]]:
-    """By stream, the columns that decide which of two tuples of the same time came first."""
-    return [
-        schema.names if sequence is None else (sequence, *schema.names)
-        for sequence, schema in zip(join.sequences, join.schemas, strict=True)
-    ]
+def _place(join: BoundJoin, stream: int, index: int, row: Row) -> tuple[Any, int, list[Any]]:
+    """What a row's place in the order of all goes by."""
+    if BATCH in row:
+        return row[BATCH], stream, [index]
+    sequence, columns = join.sequences[stream], join.schemas[stream].names
+    ties = [_sort_key(row[name]) for name in (columns if sequence is None else (sequence, *columns))]
+    return (ties[0] if join.spec.order == "arrival" else row[join.times[stream]]), stream, ties
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
@@ -91,9 +92,9 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
     return (1, value)
 
 
-def is_rejected(time: int | None) -> bool:
-    """Whether a row with this time is refused at the door."""
-    return time is None or not FIRST_TIME <= time <= LAST_TIME
+def is_rejected(stream: Stream, time: int | None) -> bool:
+    """Whether a row of the stream with this time is refused at the door."""
+    return time is None or not max(FIRST_TIME, stream.valid_from) <= time <= min(LAST_TIME, stream.valid_to)
 
 
 def holds(window: Window, old: Stamp, at: Stamp, *, stream: int) -> bool:
@@ -116,36 +117,48 @@ class Admission:
     watermark: float
 
 
-def admit(join: BoundJoin, batches: Iterable[Tables]) -> Admission:
-    """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected."""
+def admit(join: BoundJoin, batches: Iterable[Tables], clock: Iterable[int] | None = None) -> Admission:
+    """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected.
+
+    `clock` has the processing time of each batch in microseconds, for streams that may fall idle.
+    """
     names = join.spec.names
     admitted: dict[str, list[Row]] = {name: [] for name in names}
     late: dict[str, list[Row]] = {name: [] for name in names}
     rejected: dict[str, list[Row]] = {name: [] for name in names}
     newest: dict[str, float] = dict.fromkeys(names, -math.inf)
-
-    def reached() -> float:
-        # without a lateness the input is bounded: nothing in it is ever late
-        return min(-math.inf if s.lateness is None else newest[s.name] - s.lateness for s in join.spec.streams)
-
-    for batch in batches:
-        watermark = reached()
-        for name, column in zip(names, join.times, strict=True):
+    heard: dict[str, int] = {}  # when a stream last sent something, by the clock
+    watermark = -math.inf
+    by_arrival = join.spec.order == "arrival"  # then a row's place is final at once, and nothing is late
+    for number, (batch, now) in enumerate(zip(batches, clock if clock is not None else repeat(0), strict=False)):
+        sent = set(names) - heard.keys()  # before the first batch nobody was waited for
+        for stream, column in zip(join.spec.streams, join.times, strict=True):
+            name = stream.name
             for row in batch.get(name, ()):
                 time = row[column]
-                if is_rejected(time):
+                if is_rejected(stream, time):
                     rejected[name].append(row)
                 elif time < watermark:
                     late[name].append(row)
                 else:
-                    admitted[name].append(row)
+                    admitted[name].append({**row, BATCH: number} if by_arrival else row)
                     newest[name] = max(newest[name], time)
-    return Admission(admitted, late, rejected, reached())
+                if not is_rejected(stream, time):
+                    sent.add(name)
+        heard |= dict.fromkeys(sent, now)
+        # without a lateness the input is bounded: nothing in it is ever late
+        reached = [
+            -math.inf if stream.lateness is None or by_arrival else newest[stream.name] - stream.lateness
+            for stream in join.spec.streams
+            if stream.idle_timeout is None or now - heard[stream.name] < stream.idle_timeout
+        ]
+        watermark = max(watermark, min(reached, default=-math.inf))
+    return Admission(admitted, late, rejected, watermark)
 
 
 def final(join: BoundJoin, admission: Admission) -> dict[str, list[Row]]:
     """The admitted rows that take part in what is decided so far: where places matter, those below the watermark."""
-    if not join.stamped:
+    if not join.stamped or join.spec.order == "arrival":
         return admission.admitted
     times = dict(zip(join.spec.names, join.times, strict=True))
     return {n: [r for r in rows if r[times[n]] < admission.watermark] for n, rows in admission.admitted.items()}
@@ -246,7 +259,12 @@ def _row(join: BoundJoin, tables: Tables, indices: Sequence[int | None]) -> tupl
     """A row of the result made of one tuple of each stream, or None."""
     streams = [tables[name] for name in join.spec.names]
     members = [rows[index] if index is not None else None for rows, index in zip(streams, indices, strict=True)]
-    match_time = max(m[time] for m, time in zip(members, join.times, strict=True) if m is not None)
+    places = [
+        (_place(join, k, index, member), member[join.times[k]])
+        for k, (index, member) in enumerate(zip(indices, members, strict=True))
+        if index is not None and member is not None
+    ]
+    match_time = max(places)[1]
     values: list[Any] = []
     for field in join.fields:
         member = members[field.stream] if field.stream is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from tests.strategies import Case
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 Result = Counter[tuple[Any, ...]]
 
@@ -40,7 +42,8 @@ def local_steps_and_close(case: Case) -> tuple[Result, Result]:
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
     arrow = [case.tables[name].schema for name in case.streams]
     engine = LocalJoin(make_plan(bound, case.cores, arrow))
-    before = _rows(batch for step in case.steps for batch in engine.push(step))
+    clock = case.clock or repeat(0)
+    before = _rows(batch for step, now in zip(case.steps, clock, strict=False) for batch in engine.push(step, now))
     return before, before + _rows(engine.close())
 
 
@@ -59,9 +62,14 @@ def spark_batch(case: Case, spark: SparkSession) -> Result:
 
 
 def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
-    """`hf.join` on streaming DataFrames."""
+    """`hf.join` on streaming DataFrames: every step of the case is one micro-batch."""
+    return spark_query(case, spark, folder)[0]
+
+
+def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, StreamingQuery]:
+    """The result of `hf.join` on streaming DataFrames, and the query that has brought it."""
     hf.configure(spark, cores=case.cores)
-    matches = hf.join(streaming_frames(case, spark, folder), **case.kwargs, lateness=case.lateness)
+    matches = hf.join(streaming_frames(case, spark, folder), case.spec)
     output = str(folder / "output")
     query = (
         matches.writeStream.format("parquet")
@@ -71,11 +79,11 @@ def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
         .start()
     )
     query.awaitTermination()
-    return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow()))
+    return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow())), query
 
 
 def streaming_frames(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    """The case's streams as streaming DataFrames: every step of the case is one micro-batch."""
+    """Streaming DataFrames that bring a step of the case in each micro-batch."""
     frames = {}
     for name, table in case.tables.items():
         home = folder / name

@@ -123,8 +123,14 @@ def query(spec: Any, schemas: Mapping[str, pa.Schema], watermark: int | None = N
     translator = _Translator([(stream.name, schemas[stream.name]) for stream in spec.streams])
     on = translator.term(sqlglot.parse_one(spec.on, dialect="databricks"))
     streams = range(len(spec.streams))
-    stamped = [f"stamped{i} AS ({_stamped(i, stream, schemas[stream.name])})" for i, stream in enumerate(spec.streams)]
-    every = " UNION ALL ".join(f"SELECT {i} AS stream, row, time, seq FROM stamped{i}" for i in streams)
+    stamped = [
+        f"stamped{i} AS ({_stamped(i, stream, schemas[stream.name], spec.order)})"
+        for i, stream in enumerate(spec.streams)
+    ]
+    every = " UNION ALL ".join(
+        f"SELECT {i} AS stream, row, {_place(stream, schemas[stream.name], spec.order)} AS place, seq FROM stamped{i}"
+        for i, stream in enumerate(spec.streams)
+    )
     counts = ", ".join(f"count(*) FILTER (stream = {i}) OVER before AS seen{i}" for i in streams)
     seen = ", ".join(f"seen{i}" for i in streams)
     tuples = [
@@ -137,7 +143,7 @@ def query(spec: Any, schemas: Mapping[str, pa.Schema], watermark: int | None = N
     )
     return f"""
 WITH {", ".join(stamped)},
-     ranks AS (SELECT stream, row, row_number() OVER (ORDER BY time, stream, seq) AS rank FROM ({every})),
+     ranks AS (SELECT stream, row, row_number() OVER (ORDER BY place NULLS FIRST, stream, seq) AS rank FROM ({every})),
      seen AS (SELECT *, {counts}
               FROM ranks WINDOW before AS (ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
      {", ".join(tuples)},
@@ -189,15 +195,21 @@ def _of_at(column: str, at_rank: str, streams: range) -> str:
     return f"(CASE {at_rank} {cases} END)"
 
 
-def _stamped(position: int, stream: Any, schema: pa.Schema) -> str:
-    """A stream's rows with time and place in their stream; those without a time in the calendar are left out."""
+def _place(stream: Any, schema: pa.Schema, order: str) -> str:
+    """What a tuple's place among those of all streams goes by."""
+    return f"c{_index(schema, stream.sequence)}" if order == "arrival" else "time"
+
+
+def _stamped(position: int, stream: Any, schema: pa.Schema, order: str) -> str:
+    """A stream's rows with time and place in their stream; those without a valid time are left out."""
     index = _index(schema, stream.time)
     micros = _micros(f"c{index}", schema.field(index).type)
     ties = [*([_index(schema, stream.sequence)] if stream.sequence else []), *range(len(schema))]
-    order = ", ".join(f"c{i} ASC NULLS FIRST" for i in ties)
-    return f"""SELECT *, row_number() OVER (ORDER BY time, {order}) AS seq
+    columns = ", ".join(f"c{i} ASC NULLS FIRST" for i in ties)
+    first = "" if order == "arrival" else "time, "
+    return f"""SELECT *, row_number() OVER (ORDER BY {first}{columns}) AS seq
       FROM (SELECT *, {micros} AS time FROM raw{position})
-      WHERE time BETWEEN {FIRST_TIME} AND {LAST_TIME}"""
+      WHERE time BETWEEN {max(FIRST_TIME, stream.valid_from)} AND {min(LAST_TIME, stream.valid_to)}"""
 
 
 def _micros(sql: str, arrow: pa.TimestampType) -> str:

@@ -20,6 +20,7 @@ from handfast.flow.block import EVERYWHERE, HOME
 from handfast.kernels import codegen, columns, compile, keys, strings
 from handfast.plan import Routing
 from handfast.spec.expression import Op
+from handfast.spec.moment import LATEST
 from tests.agreement.order import groups, stands_in_order
 from tests.agreement.runs import local_bounded, local_steps_and_close
 from tests.judges.rows import result_of, tables_of
@@ -149,11 +150,57 @@ def a_late_row_joined(patch: pytest.MonkeyPatch) -> None:
 def late_by_the_watermark_of_its_own_batch(patch: pytest.MonkeyPatch) -> None:
     admit = admission.Admission.admit
 
-    def hasty(self: Any, blocks: Any, progress: Any) -> Any:
+    def hasty(self: Any, blocks: Any, progress: Any, now: int) -> Any:
         self.progress = self.progress.advanced(progress)
-        return admit(self, blocks, progress)
+        return admit(self, blocks, progress, now)
 
     patch.setattr(admission.Admission, "admit", hasty)
+
+
+@mutant
+def a_row_after_the_valid_times_taken_in(patch: pytest.MonkeyPatch) -> None:
+    admit_times = admission.admit_times
+    patch.setattr(admission, "admit_times", lambda column, first, last: admit_times(column, first, LATEST))
+
+
+@mutant
+def an_idle_stream_waited_for(patch: pytest.MonkeyPatch) -> None:
+    attend = admission.Admission._attend
+
+    def patient(self: Any, sent: Any, now: int) -> Any:
+        self._timeouts = [flow_time.END] * len(self._timeouts)
+        return attend(self, sent, now)
+
+    patch.setattr(admission.Admission, "_attend", patient)
+
+
+@mutant
+def a_watermark_that_goes_back_to_a_stream_that_was_idle(patch: pytest.MonkeyPatch) -> None:
+    attend = admission.Admission._attend
+
+    def forgetful(self: Any, sent: Any, now: int) -> Any:
+        self.attention = self.attention and replace(self.attention, watermark=flow_time.NEVER)
+        return attend(self, sent, now)
+
+    patch.setattr(admission.Admission, "_attend", forgetful)
+
+
+@mutant
+def the_highest_time_for_that_of_the_last_arrival(patch: pytest.MonkeyPatch) -> None:
+    def highest(self: Any, new: Any, members: Any) -> Any:
+        return np.max([self._times(new, stream, at) for stream, at in members.items()], axis=0)
+
+    patch.setattr(output.Output, "_at_times", highest)
+
+
+@mutant
+def arrivals_put_in_the_order_of_time(patch: pytest.MonkeyPatch) -> None:
+    stamp = stamper.Stamper.stamp
+
+    def sorted_first(self: Any, arrivals: Any, watermark: int) -> Any:
+        return stamp(self, [a.take(np.argsort(a.times, kind="stable")) if a else a for a in arrivals], watermark)
+
+    patch.setattr(stamper.Stamper, "stamp", sorted_first)
 
 
 @mutant
@@ -172,7 +219,10 @@ def a_null_matched(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_row_without_a_time_taken_in(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(admission, "admit_times", lambda column: (flow_time.micros(column), np.zeros(len(column), np.bool_)))
+    def lenient(column: Any, valid_from: int, valid_to: int) -> Any:
+        return flow_time.micros(column), np.zeros(len(column), np.bool_)
+
+    patch.setattr(admission, "admit_times", lenient)
 
 
 @mutant
@@ -440,8 +490,14 @@ def fresh_kernels() -> Iterator[None]:
 
 
 def _case(seed: int) -> Case:
-    """Cases of time and of count windows, of every join, of two streams and more, by turns."""
-    kind, number = seed % 5, seed // 5
+    """Cases of time and of count windows, of every join, of two streams and more, of doors and orders, by turns."""
+    kind, number = seed % 6, seed // 6
+    if kind == 5:
+        chance = random.Random(seed)
+        case = Case.of(seed)
+        return (
+            case.valid(chance) if number % 3 == 0 else case.idle(chance) if number % 3 == 1 else case.arriving(chance)
+        )
     if kind == 0:
         return Case.of(seed)
     if kind == 1:

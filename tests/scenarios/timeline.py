@@ -119,7 +119,8 @@ def scenarios() -> list[Scenario]:
 def read(path: Path) -> Scenario:
     """The timeline in one file."""
     text = tomllib.loads(path.read_text())
-    asked = {name: text.get(name) for name in ("window", "lateness", "sequence")}
+    asked = {name: text.get(name) for name in ("window", "lateness", "sequence", "order") if name in text}
+    asked |= {name: int(text[name] * 1_000_000) for name in ("valid_from", "valid_to") if name in text}  # in seconds
     spec = JoinSpec(("r", "s"), text["on"], time="at", **asked)
     header, *lines = _cells(text["timeline"])
     rows = [dict(zip(header, line, strict=True)) for line in lines]

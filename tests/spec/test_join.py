@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         lateness={"r": "2 s", "s": "2 s"},
     )
     assert one == each
+    midnight = datetime(2020, 1, 1, tzinfo=UTC)
+    bounded = spec(valid_from=midnight, valid_to={"r": 1_577_840_400_000_000, "s": None})
+    assert [1_577_836_800_000_000] * 2 == [stream.valid_from for stream in bounded.streams]
+    assert (1_577_840_400_000_000, spec().streams[1].valid_to) == tuple(stream.valid_to for stream in bounded.streams)
     assert hash(one) == hash(each)
 
 
@@ -40,6 +45,15 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         ({"time": ""}, "time must name the event-time column of stream 'r', not ''"),
         ({"lateness": "-1 s"}, "lateness of stream 'r' cannot be negative: '-1 s'"),
         ({"lateness": "soon"}, "lateness of stream 'r' must be a duration like '10 minutes'"),
+        ({"valid_from": "2020-01-01"}, "valid_from of stream 'r' must be a datetime or whole microseconds since 1970"),
+        ({"valid_to": 10**18}, "valid_to of stream 'r' must lie in the years 1 to 9999"),
+        ({"valid_from": {"r": 3, "s": 2}, "valid_to": 2}, "valid_from of stream 'r' is after its valid_to"),
+        ({"idle_timeout": "0 s"}, "idle_timeout of stream 'r' must be longer than nothing, not '0 s'"),
+        ({"order": "random"}, "order='random' is not an order that handfast knows; it knows event, arrival"),
+        (
+            {"order": "arrival", "window": {"r": "5 rows", "s": "1 s"}},
+            "order='arrival' goes with count windows only, and the window of stream 's' is 1 s; write '500 rows'",
+        ),
         ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner, left, right, full"),
         ({"how": "lefft"}, "how='lefft' is not a join that handfast knows; did you mean 'left'?"),
         ({"how": "left", "in_order": True}, "in_order=True goes with inner and semi joins, not with how='left'"),
@@ -86,6 +100,14 @@ def test_columns_are_found_whatever_the_case_and_without_their_stream_if_that_is
     exact = spec("r.Volume > 3 AND r.price = s.bid").bind({"r": TRADES, "s": QUOTES})
     loose = spec("VOLUME > 3 AND R.Price = bid").bind({"r": TRADES, "s": QUOTES})
     assert exact.predicate == loose.predicate
+
+
+def test_bounded_inputs_arrive_in_no_order_but_that_of_a_column() -> None:
+    with pytest.raises(SpecError, match=r"bounded inputs need a column that has it: sequence="):
+        spec(window="5 rows", order="arrival").check_bounded()
+    spec(window="5 rows", order="arrival", sequence="symbol").check_bounded()
+    with pytest.raises(SpecError, match="the sequence columns must be of one type"):
+        spec(window="5 rows", order="arrival", sequence={"r": "price", "s": "symbol"}).bind({"r": TRADES, "s": QUOTES})
 
 
 def test_the_time_column_is_a_timestamp_of_one_kind() -> None:

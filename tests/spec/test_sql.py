@@ -25,6 +25,9 @@ def _case(seed: int) -> Case:
         case = Case.of(seed, for_spark=True, shape=pool[seed % len(pool)])
         if seed % 2:
             case = case.counted(random.Random(seed))
+        if seed % 28 >= 8:
+            chance = random.Random(seed)
+            case = (case.arriving(chance) if seed % 2 == 0 else case).valid(chance)
         if "refused arithmetic" not in case.features() and case.expected():
             return case
         seed += 28
@@ -41,7 +44,7 @@ def _spread(table: pa.Table, widths: list[int]) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(12))
 def test_spark_sql_runs_the_defining_query(spark: SparkSession, seed: int) -> None:
     case = _case(seed)
     case = case.asked(how=HOW[seed % 6]) if len(case.streams) == 2 else case

@@ -6,7 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from handfast import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
 from tests.judges import duckdb_judge
-from tests.judges.rows import multiset, schemas_of, tables_of
+from tests.judges.rows import multiset, plain_values, schemas_of, tables_of
 from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
 from tests.strategies.shapes import SHAPES, Shape
@@ -32,6 +34,7 @@ class Case:
         tables: Every stream's rows in the order of arrival.
         steps: The same rows as they arrive, batch by batch; a stream may be missing from a step, or empty in it.
         cores: On how many cores to run it.
+        clock: When each step arrives, in microseconds of processing time, where streams may fall idle.
     """
 
     shape: Shape
@@ -41,13 +44,15 @@ class Case:
     tables: dict[str, pa.Table]
     steps: list[dict[str, pa.Table]]
     cores: int
+    clock: tuple[int, ...] | None = None
     origin: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
         data = {name: table.to_pylist() for name, table in self.tables.items()}
         sizes = [{name: len(table) for name, table in step.items()} for step in self.steps]
         asked = ", ".join(f"{name}={value!r}" for name, value in {**self.kwargs, "lateness": self.lateness}.items())
-        return f"{self.origin or 'Case'}: {self.shape.name}, {asked}, cores={self.cores}, steps={sizes}, tables={data}"
+        arrival = f"steps={sizes}, clock={self.clock}"
+        return f"{self.origin or 'Case'}: {self.shape.name}, {asked}, cores={self.cores}, {arrival}, tables={data}"
 
     @classmethod
     def of(cls, seed: int, *, for_spark: bool = False, shape: Shape | None = None) -> Case:
@@ -71,7 +76,7 @@ class Case:
     @cached_property
     def admission(self) -> oracle.Admission:
         """What the oracle lets in when the steps arrive one by one."""
-        return oracle.admit(self.join, [tables_of(step) for step in self._numbered_steps()])
+        return oracle.admit(self.join, [tables_of(step) for step in self._numbered_steps()], self.clock)
 
     @cached_property
     def admitted(self) -> dict[str, pa.Table]:
@@ -111,6 +116,8 @@ class Case:
 
     def expected_at_close(self) -> Counter[tuple[Any, ...]]:
         """The oracle's result when the steps have arrived one by one, and no more will come."""
+        if self.spec.order == "arrival":
+            return multiset(oracle.result(self.join, self.admission.admitted))
         return multiset(oracle.result(self.join, tables_of(self.admitted)))
 
     def counted(self, rng: random.Random) -> Case:
@@ -130,6 +137,44 @@ class Case:
         sequence = rng.choice(("turn", dict.fromkeys(self.streams, "turn")))
         kwargs = {**self.kwargs, "window": windows, "sequence": sequence}
         return replace(self, kwargs=kwargs, tables=tables, steps=steps, origin=f"{self.origin}.counted(…)")
+
+    def arriving(self, rng: random.Random) -> Case:
+        """The same case with count windows for all streams, by the order of arrival."""
+        case = self.counted(rng)
+        windows = {name: f"{rng.randint(1, 12)} rows" for name in self.streams}
+        return replace(
+            case, kwargs={**case.kwargs, "window": windows, "order": "arrival"}, origin=f"{self.origin}.arriving(…)"
+        )
+
+    def idle(self, rng: random.Random) -> Case:
+        """The same case with streams that the watermark does not wait for, if they are idle for a few seconds."""
+        timeout = rng.choice(
+            ("2 seconds", dict.fromkeys(self.streams, "3 seconds"), {self.streams[0]: None, self.streams[1]: "1 s"})
+        )
+        clock = tuple(accumulate(rng.choice((0, 1_500_000, 5_000_000)) for _ in self.steps))
+        kwargs = {**self.kwargs, "idle_timeout": timeout}
+        return replace(self, kwargs=kwargs, clock=clock, origin=f"{self.origin}.idle(…)")
+
+    def valid(self, rng: random.Random) -> Case:
+        """The same case with bounds on the times of its rows: of one stream or both, below, above or both."""
+        bounds: dict[str, Any] = {}
+        for what, share in rng.sample((("valid_from", 0.2), ("valid_to", 0.8)), rng.randint(1, 2)):
+            by_stream = {name: self._moment(name, share, rng) for name in self.streams}
+            one = by_stream[self.streams[0]]
+            bounds[what] = rng.choice((one, by_stream, {**by_stream, self.streams[0]: None}))
+        return replace(self, kwargs={**self.kwargs, **bounds}, origin=f"{self.origin}.valid(…)")
+
+    def _moment(self, stream: str, share: float, rng: random.Random) -> int | datetime | None:
+        """A time that about this share of a stream's rows lies below."""
+        times = sorted(t for t in plain_values(self.tables[stream][self._time(stream)]) if t is not None)
+        if not times:
+            return None
+        micros = times[min(int(len(times) * share), len(times) - 1)]
+        return rng.choice((micros, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)))
+
+    def _time(self, stream: str) -> str:
+        asked = self.kwargs["time"]
+        return asked[stream] if isinstance(asked, dict) else asked
 
     def asked(self, **more: Any) -> Case:
         """The same case with more asked of it: `how`, `in_order`."""

@@ -17,6 +17,7 @@ from handfast.flow.order import RANK
 from handfast.flow.time import Horizon
 from handfast.kernels.pairs import Positions
 from handfast.plan import Plan
+from handfast.spec.join import ARRIVAL
 from handfast.spec.select import Field
 
 _ROWS = 1 << 16  # rows in one batch of output
@@ -46,7 +47,7 @@ class Output:
             count = len(members[new.stream])
             for start in range(0, count, _ROWS):
                 piece = {stream: positions[start : start + _ROWS] for stream, positions in members.items()}
-                times = np.max([self._times(new, stream, at) for stream, at in piece.items()], axis=0)
+                times = self._at_times(new, piece)
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
                 yield self._batch(rows, times, self._at_ranks(new, piece))
 
@@ -79,7 +80,7 @@ class Output:
     def _semi(self, new: Arrivals, members: Members) -> Iterator[pa.RecordBatch]:
         rows = members[0]
         if self._join.spec.in_order:
-            times = np.max([self._times(new, stream, at) for stream, at in members.items()], axis=0)
+            times = self._at_times(new, members)
             ranks = self._at_ranks(new, members)
             assert ranks is not None
             self._firsts.append((rows, ranks, times))
@@ -96,16 +97,30 @@ class Output:
     def _times(self, new: Arrivals, stream: int, at: Positions) -> Numbers:
         return new.block.times[at] if stream == new.stream else self._segments[stream].times[at]
 
+    def _at_times(self, new: Arrivals, members: Members) -> Numbers:
+        """The time of each match's `at`: the highest, unless tuples stand in another order."""
+        times = np.stack([self._times(new, stream, at) for stream, at in members.items()])
+        if self._join.spec.order == ARRIVAL:
+            last = np.argmax(self._ranks(new, members), axis=0)
+            of_last: Numbers = times[last, np.arange(len(last))]
+            return of_last
+        highest: Numbers = np.max(times, axis=0)
+        return highest
+
     def _at_ranks(self, new: Arrivals, members: Members) -> Numbers | None:
         """The rank of each match's `at`, where the result is given in order."""
         if not self._join.spec.in_order:
             return None
+        at_ranks: Numbers = np.max(self._ranks(new, members), axis=0)
+        return at_ranks
+
+    def _ranks(self, new: Arrivals, members: Members) -> list[Numbers]:
+        """By stream, each member's rank: how many tuples of all streams came before."""
         ranks = []
         for stream, at in members.items():
             seen: Seen = new.columns.seen if stream == new.stream else self._segments[stream].seen
-            ranks.append(np.sum([own[at] for own in seen], axis=0))  # how many tuples of all streams came before
-        at_ranks: Numbers = np.max(ranks, axis=0)
-        return at_ranks
+            ranks.append(np.sum([own[at] for own in seen], axis=0))
+        return ranks
 
     def _batch(self, members: dict[int, pa.RecordBatch], times: Numbers, ranks: Numbers | None) -> pa.RecordBatch:
         """Rows of the result; the columns of a stream that has no tuple in them are NULL."""

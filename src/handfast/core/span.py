@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.flow.block import Block
-from handfast.flow.time import EARLIEST, END, Horizon
+from handfast.flow.time import END, Horizon
+from handfast.spec.moment import EARLIEST
 from handfast.spec.window import CountWindow, Window
 
 _PART = 4  # a merged block spans at most this part of the window

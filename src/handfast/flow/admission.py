@@ -1,4 +1,4 @@
-"""The door: rows without a usable time are rejected, rows below the watermark are late; what is admitted joins."""
+"""The door: rows without a valid time are rejected, rows below the watermark are late; what is admitted joins."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from numpy.typing import NDArray
 
 from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
-from handfast.flow.time import NEVER, Progress
-from handfast.spec.join import BoundJoin
+from handfast.flow.time import NEVER, Attention, Progress
+from handfast.spec.join import ARRIVAL, BoundJoin
 
 
-def take_in(batch: pa.RecordBatch, time: str) -> Block | None:
-    """The rows that have a usable time, as a block."""
-    return split(batch, time)[0]
-
-
-def split(batch: pa.RecordBatch, time: str) -> tuple[Block | None, pa.RecordBatch | None]:
-    """The rows that have a usable time, as a block, and those that are rejected because they have none."""
-    times, refused = admit_times(batch.column(time))
+def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | None, pa.RecordBatch | None]:
+    """The rows of a stream that have a valid time, as a block, and those that are rejected because they have none."""
+    asked = join.spec.streams[stream]
+    times, refused = admit_times(batch.column(join.times[stream]), asked.valid_from, asked.valid_to)
     rejected = None
     if refused.any():
         rejected = batch.take(pa.array(np.flatnonzero(refused)))
@@ -39,25 +35,46 @@ def progress_of(blocks: Sequence[Block | None]) -> Progress:
 class Admission:
     """Tells late rows from those in time, by the watermark that stood before their batch."""
 
-    def __init__(self, join: BoundJoin, progress: Progress | None = None) -> None:
+    def __init__(self, join: BoundJoin, progress: Progress | None = None, attention: Attention | None = None) -> None:
         self._lateness = [stream.lateness or 0 for stream in join.spec.streams]
+        self._by_arrival = join.spec.order == ARRIVAL
+        self._timeouts = [stream.idle_timeout for stream in join.spec.streams]
         self.progress = progress if progress is not None else Progress.start(len(self._lateness))
+        self.attention = attention
 
     @property
     def watermark(self) -> int:
+        if self._by_arrival:  # a place is final at once, and nothing is late
+            return NEVER
+        if self.attention is not None:
+            return self.attention.watermark
         return self.progress.watermark(self._lateness)
 
-    def admit(self, blocks: Sequence[Block | None], progress: Progress) -> list[Block | None]:
-        """The rows of a batch that are in time; afterwards the streams have come as far as `progress` says."""
-        return self.part(blocks, progress)[0]
+    def admit(
+        self, blocks: Sequence[Block | None], progress: Progress, now: int
+    ) -> tuple[list[Block | None], list[Block | None]]:
+        """The rows of a batch that are in time, and those that are late.
 
-    def part(self, blocks: Sequence[Block | None], progress: Progress) -> tuple[list[Block | None], list[Block | None]]:
-        """The rows of a batch that are in time, and those that are late."""
+        Afterwards the streams have come as far as `progress` says. `now` is the batch's processing time.
+        """
         watermark = self.watermark
         self.progress = self.progress.advanced(progress)
+        if any(timeout is not None for timeout in self._timeouts):
+            self.attention = self._attend(progress, now)
         in_time = [_only(block, block.times >= watermark) if block is not None else None for block in blocks]
         late = [_only(block, block.times < watermark) if block is not None else None for block in blocks]
         return in_time, late
+
+    def _attend(self, sent: Progress, now: int) -> Attention:
+        """Who was heard of in this batch, and the watermark of those that are waited for."""
+        before = self.attention or Attention((now,) * len(self._lateness), NEVER)
+        heard = tuple(then if high == NEVER else now for then, high in zip(before.heard, sent.highest, strict=True))
+        awake = [
+            stream for stream, timeout in enumerate(self._timeouts) if timeout is None or now - heard[stream] < timeout
+        ]
+        waited_for = Progress(tuple(self.progress.highest[stream] for stream in awake))
+        reached = waited_for.watermark([self._lateness[stream] for stream in awake]) if awake else NEVER
+        return Attention(heard, max(before.watermark, reached))
 
 
 def _only(block: Block, rows: NDArray[np.bool_]) -> Block | None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from handfast.errors import SpecError
-from handfast.flow.time import EARLIEST, LATEST, micros
+from handfast.flow.time import micros
 from handfast.spec import types
 from handfast.spec.schema import Schema
 from handfast.spec.types import Kind, Type
@@ -103,10 +103,10 @@ def as_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.concat_arrays(c.chunks) for c in combined.columns], schema=table.schema)
 
 
-def admit_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The times of a batch in microseconds, and which are refused: NULL, or outside the calendar of years 1 to 9999."""
+def admit_times(column: pa.Array, valid_from: int, valid_to: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The times of a batch in microseconds, and which are refused: NULL, or outside of what is valid."""
     times = micros(column)
-    refused = (times < EARLIEST) | (times > LATEST)
+    refused = (times < valid_from) | (times > valid_to)
     if column.null_count:
         refused |= column.is_null().to_numpy(zero_copy_only=False)
     return times, refused

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +18,19 @@ class StreamMetrics:
         expired: Joined and gone; also those that could never match and were not stored.
         late: Refused, because the watermark had passed them.
         shed: Refused, because there was too much to do.
-        rejected: Refused, because they had no usable time.
+        rejected: Refused, because they had no valid time.
     """
 
-    rows_in: int
-    waiting: int
-    live: int
-    expired: int
-    late: int
-    shed: int
-    rejected: int
+    rows_in: int = 0
+    waiting: int = 0
+    live: int = 0
+    expired: int = 0
+    late: int = 0
+    shed: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: StreamMetrics) -> StreamMetrics:
+        return StreamMetrics(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +38,24 @@ class Metrics:
     """A join's counters: by stream, and of the matches it has given."""
 
     streams: dict[str, StreamMetrics]
-    matches: int
-    watermark: int | None  # microseconds; None as long as a stream has sent nothing
+    matches: int = 0
+    watermark: int | None = None  # microseconds; None as long as a stream has sent nothing
+
+    @staticmethod
+    def start(names: Sequence[str]) -> Metrics:
+        return Metrics({name: StreamMetrics() for name in names})
+
+    @staticmethod
+    def total(shares: Sequence[Metrics]) -> Metrics:
+        """The counters of all cores together; the watermark is the same at each."""
+        streams = {name: sum((s.streams[name] for s in shares), StreamMetrics()) for name in shares[0].streams}
+        return Metrics(streams, sum(share.matches for share in shares), shares[0].watermark)
+
+    def encode(self) -> Any:
+        """The counters as JSON takes them."""
+        return [{name: astuple(own) for name, own in self.streams.items()}, self.matches, self.watermark]
+
+    @staticmethod
+    def decode(data: Any) -> Metrics:
+        streams, matches, watermark = data
+        return Metrics({name: StreamMetrics(*own) for name, own in streams.items()}, matches, watermark)

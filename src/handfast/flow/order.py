@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -24,16 +24,37 @@ def in_order(block: Block, sequence: str | None) -> Block:
 
     Rows equal in every column are interchangeable.
     """
-    order = np.argsort(block.times, kind="stable")
-    times = block.times[order]
-    same = times[1:] == times[:-1]
+    return block.take(_order(block.batch, block.times, sequence))
+
+
+def by_sequence(
+    blocks: Sequence[Block | None], sequences: Sequence[str | None]
+) -> tuple[list[Block | None], list[NDArray[np.int64]]]:
+    """Each block's tuples by their `sequence` column, then by all columns; and the places of the values among all."""
+    columns = [b.batch.column(n) for b, n in zip(blocks, sequences, strict=True) if b is not None and n is not None]
+    places = np.split(_ranks(pa.concat_arrays(columns)), np.cumsum([len(c) for c in columns])) if columns else []
+    ordered: list[Block | None] = []
+    keys: list[NDArray[np.int64]] = []
+    for block in blocks:
+        own = places.pop(0) if block is not None else np.empty(0, np.int64)
+        order = _order(block.batch, own, None) if block is not None else own
+        ordered.append(block.take(order) if block is not None else None)
+        keys.append(own[order])
+    return ordered, keys
+
+
+def _order(batch: pa.RecordBatch, keys: NDArray[np.int64], sequence: str | None) -> NDArray[np.int64]:
+    """The positions of rows by their keys, then by the `sequence` column, then by all columns."""
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    same = sorted_keys[1:] == sorted_keys[:-1]
     if same.any():
         tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-        rows = block.batch.take(pa.array(order[tied]))
+        rows = batch.take(pa.array(order[tied]))
         first = [rows.column(sequence)] if sequence is not None else []
-        keys = [_ranks(column) for column in (*first, *rows.columns)]
-        order[tied] = order[tied][np.lexsort((*reversed(keys), times[tied]))]
-    return block.take(order)
+        ranks = [_ranks(column) for column in (*first, *rows.columns)]
+        order[tied] = order[tied][np.lexsort((*reversed(ranks), sorted_keys[tied]))]
+    return order
 
 
 def by_rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-EARLIEST = -62_135_596_800_000_000  # 0001-01-01, the first moment of Spark's calendar
-LATEST = 253_402_300_799_999_999  # the last microsecond of 9999
 NEVER = -(2**63)  # before every time: what a stream has reached that has sent nothing
 END = 2**63 - 1  # after every time: what a stream has reached that has ended
 
@@ -46,17 +44,29 @@ class Horizon:
     def start(streams: int) -> Horizon:
         return Horizon(NEVER, (0,) * streams)
 
-    def encode(self) -> bytes:
-        return json.dumps([self.time, self.counts]).encode()
-
-    @staticmethod
-    def decode(data: bytes) -> Horizon:
-        time, counts = json.loads(data)
-        return Horizon(time, tuple(counts))
-
     def advanced(self, other: Horizon) -> Horizon:
         """The further of the two."""
         return Horizon(max(self.time, other.time), tuple(map(max, self.counts, other.counts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Where the watermark does not wait for idle streams: when each was last heard of, by the clock, and the watermark.
+
+    The watermark never goes back, though a stream that it did not wait for sends again.
+    """
+
+    heard: tuple[int, ...]
+    watermark: int
+
+    @staticmethod
+    def encode(attention: Attention | None) -> Any:
+        """As JSON takes it."""
+        return [attention.heard, attention.watermark] if attention is not None else None
+
+    @staticmethod
+    def decode(data: Any) -> Attention | None:
+        return Attention(tuple(data[0]), data[1]) if data is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +78,6 @@ class Progress:
     @staticmethod
     def start(streams: int) -> Progress:
         return Progress((NEVER,) * streams)
-
-    def encode(self) -> bytes:
-        return json.dumps(self.highest).encode()
-
-    @staticmethod
-    def decode(data: bytes) -> Progress:
-        return Progress(tuple(json.loads(data)))
 
     def advanced(self, other: Progress) -> Progress:
         """The further of the two, stream by stream."""

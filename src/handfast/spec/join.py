@@ -10,6 +10,7 @@ from typing import Any
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
 from handfast.spec.expression import Expr
+from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.select import Field, every_field, select_fields
@@ -25,6 +26,7 @@ from handfast.spec.window import (
     parse_window,
 )
 
+EVENT, ARRIVAL = ORDERS = ("event", "arrival")
 HOW = ("inner", "left", "right", "full", "semi", "anti")
 ORDERED = ("inner", "semi")  # what can be given in order
 _ONE_SIDED = ("semi", "anti")  # what gives rows of the first stream alone
@@ -33,13 +35,20 @@ _PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties."""
+    """One input: its name, window, time column, how late a row may come (if it is unbounded), what orders its ties.
+
+    Rows whose time is before `valid_from` or after `valid_to` are rejected. The watermark does not wait for a stream
+    that has sent nothing for `idle_timeout`.
+    """
 
     name: str
     window: Window
     time: str
     lateness: int | None = None
     sequence: str | None = None
+    valid_from: int = EARLIEST
+    valid_to: int = LATEST
+    idle_timeout: int | None = None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -59,6 +68,13 @@ class JoinSpec:
             stream. Without it their columns do, all of them, as Spark sorts them.
         in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
         select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
+        order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
+            which a session is fed, or Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
+        valid_from: The first time that a row may have, a datetime or microseconds since 1970: one for all streams, or
+            one by stream. A row before it is rejected, as is one without a time.
+        valid_to: The last time that a row may have, in the same way.
+        idle_timeout: For how long, by the clock, the watermark waits for a stream that sends nothing, for streaming
+            inputs: one, or one by stream. Without it, for ever.
     """
 
     streams: tuple[Stream, ...]
@@ -66,6 +82,7 @@ class JoinSpec:
     how: str
     in_order: bool
     select: str | None
+    order: str
 
     def __init__(
         self,
@@ -79,6 +96,10 @@ class JoinSpec:
         sequence: str | Mapping[str, str] | None = None,
         in_order: bool = False,
         select: str | None = None,
+        order: str = "event",
+        valid_from: Moment | Mapping[str, Moment | None] | None = None,
+        valid_to: Moment | Mapping[str, Moment | None] | None = None,
+        idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     ) -> None:
         names = _checked_names(streams)
         _check_how(how, names, in_order=in_order)
@@ -87,6 +108,8 @@ class JoinSpec:
         times = _by_stream(time, names, "time")
         lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
         sequences = _by_stream(sequence, names, "sequence")
+        timeouts = _by_stream(idle_timeout, names, "idle_timeout")
+        firsts, lasts = _by_stream(valid_from, names, "valid_from"), _by_stream(valid_to, names, "valid_to")
         built = tuple(
             Stream(
                 name,
@@ -94,6 +117,8 @@ class JoinSpec:
                 _checked_time(times[name], name),
                 _checked_lateness(lags[name], name) if name in lags else None,
                 _checked_sequence(sequences[name], name),
+                *_checked_bounds(firsts[name], lasts[name], name),
+                _checked_timeout(timeouts[name], name),
             )
             for name in names
         )
@@ -102,6 +127,7 @@ class JoinSpec:
         object.__setattr__(self, "how", how)
         object.__setattr__(self, "in_order", bool(in_order))
         object.__setattr__(self, "select", select)
+        object.__setattr__(self, "order", _checked_order(order, built))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,6 +136,14 @@ class JoinSpec:
     def to_sql(self) -> str:
         """The query, in Spark SQL over tables of the streams' names, that defines the result of bounded inputs."""
         return to_sql(self)
+
+    def check_bounded(self) -> None:
+        """Refuse an order that bounded inputs do not have."""
+        if self.order == ARRIVAL and any(stream.sequence is None for stream in self.streams):
+            raise SpecError(
+                "order='arrival' is for streams, whose rows arrive in an order; bounded inputs need a column that "
+                "has it: sequence='…'"
+            )
 
     def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
         """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
@@ -136,6 +170,11 @@ class JoinSpec:
             self, tuple(ordered.values()), tuple(times), sequences, predicate, classify(predicate), fields
         )
         bound.check_output_names()
+        kinds = {ordered[s.name].column(s.name, s.sequence)[1] for s in self.streams if s.sequence is not None}
+        if self.order == ARRIVAL and len(kinds) > 1:
+            raise SpecError(
+                f"With order='arrival' the sequence columns must be of one type, not {' and '.join(map(str, kinds))}"
+            )
         return bound
 
 
@@ -274,6 +313,35 @@ def _checked_sequence(sequence: str | None, stream: str) -> str | None:
     if sequence is not None and (not isinstance(sequence, str) or not sequence):
         raise SpecError(f"sequence must name a column of stream {stream!r}, not {sequence!r}")
     return sequence
+
+
+def _checked_order(order: str, streams: tuple[Stream, ...]) -> str:
+    if order not in ORDERS:
+        raise SpecError(f"order={order!r} is not an order that handfast knows; it knows {', '.join(ORDERS)}")
+    timed = [stream for stream in streams if not isinstance(stream.window, CountWindow)]
+    if order == ARRIVAL and timed:
+        raise SpecError(
+            f"order='arrival' goes with count windows only, and the window of stream {timed[0].name!r} is "
+            f"{timed[0].window}; write '500 rows', or leave order out"
+        )
+    return order
+
+
+def _checked_bounds(first: Moment | None, last: Moment | None, stream: str) -> tuple[int, int]:
+    low = parse_moment(first, what=f"valid_from of stream {stream!r}") if first is not None else EARLIEST
+    high = parse_moment(last, what=f"valid_to of stream {stream!r}") if last is not None else LATEST
+    if low > high:
+        raise SpecError(f"valid_from of stream {stream!r} is after its valid_to: it would reject every row")
+    return low, high
+
+
+def _checked_timeout(timeout: Duration | None, stream: str) -> int | None:
+    if timeout is None:
+        return None
+    micros = parse_duration(timeout, what=f"The idle_timeout of stream {stream!r}")
+    if micros <= 0:
+        raise SpecError(f"The idle_timeout of stream {stream!r} must be longer than nothing, not {timeout!r}")
+    return micros
 
 
 def _checked_lateness(lateness: Duration, stream: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from handfast.spec.moment import EARLIEST, LATEST
 from handfast.spec.window import CountWindow
 
 if TYPE_CHECKING:
@@ -16,34 +17,40 @@ def to_sql(spec: JoinSpec) -> str:
     The streams are tables of their names. Every tuple of a match is a struct; where there is none it is NULL.
     """
     streams = spec.streams
-    parts = [_stamped(k, stream) for k, stream in enumerate(streams)]
-    parts.append(_ranked(streams))
+    spec.check_bounded()
+    parts = [_stamped(k, stream, spec.order) for k, stream in enumerate(streams)]
+    parts.append(_ranked(streams, "_time" if spec.order == "event" else "_place"))
     parts += [_tuples(k, stream, len(streams)) for k, stream in enumerate(streams)]
     parts.append(_matches(spec))
     return "WITH " + ",\n".join(parts) + "\n" + _result(spec)
 
 
-def _stamped(position: int, stream: Stream) -> str:
-    """A stream's tuples with their time in microseconds and their place in the stream."""
+def _stamped(position: int, stream: Stream, order: str) -> str:
+    """A stream's tuples of valid times with their time in microseconds and their place in the stream."""
     ties = f"`{stream.sequence}`, _tuple" if stream.sequence is not None else "_tuple"
+    first, place = ("_time, ", "") if order == "event" else ("", f", `{stream.sequence}` AS _place")
+    bounded = (stream.valid_from, stream.valid_to) != (EARLIEST, LATEST)
+    valid = f"BETWEEN {stream.valid_from} AND {stream.valid_to}" if bounded else "IS NOT NULL"
     return (
         f"_stream{position} AS (\n"
-        f"  SELECT *, row_number() OVER (ORDER BY _time, {ties}) - 1 AS _seq\n"
-        f"  FROM (SELECT *, struct(*) AS _tuple, unix_micros(`{stream.time}`) AS _time FROM `{stream.name}`)\n"
-        f"  WHERE _time IS NOT NULL)"
+        f"  SELECT *, row_number() OVER (ORDER BY {first}{ties}) - 1 AS _seq\n"
+        f"  FROM (SELECT *, struct(*) AS _tuple, unix_micros(`{stream.time}`) AS _time{place} FROM `{stream.name}`)\n"
+        f"  WHERE _time {valid})"
     )
 
 
-def _ranked(streams: tuple[Stream, ...]) -> str:
+def _ranked(streams: tuple[Stream, ...], place: str) -> str:
     """Every tuple's place in the order of all, and how many tuples of each stream came before it."""
-    every = "\n    UNION ALL ".join(f"SELECT {k} AS _stream, _time, _seq FROM _stream{k}" for k in range(len(streams)))
+    every = "\n    UNION ALL ".join(
+        f"SELECT {k} AS _stream, {place}, _seq FROM _stream{k}" for k in range(len(streams))
+    )
     seen = ",\n    ".join(
-        f"count_if(_stream = {k}) OVER (ORDER BY _time, _stream, _seq "
+        f"count_if(_stream = {k}) OVER (ORDER BY {place}, _stream, _seq "
         f"ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - int(_stream = {k}) AS _seen{k}"
         for k in range(len(streams))
     )
     return (
-        "_order AS (\n  SELECT _stream, _seq, row_number() OVER (ORDER BY _time, _stream, _seq) AS _rank,\n"
+        f"_order AS (\n  SELECT _stream, _seq, row_number() OVER (ORDER BY {place}, _stream, _seq) AS _rank,\n"
         f"    {seen}\n"
         f"  FROM ({every}))"
     )

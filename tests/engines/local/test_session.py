@@ -54,6 +54,48 @@ def test_late_and_rejected_rows_are_counted_and_can_be_read_once() -> None:
         assert 18 * SECOND == session.metrics().watermark
 
 
+def test_rows_outside_of_the_valid_times_are_rejected_and_move_no_watermark() -> None:
+    bounded = hf.JoinSpec(
+        ("r", "s"),
+        "r.x = s.x",
+        window="10 s",
+        time="ts",
+        lateness="2 s",
+        valid_from=5 * SECOND,
+        valid_to={"r": None, "s": 30 * SECOND},
+    )
+    with hf.session(bounded, {"r": SCHEMA, "s": SCHEMA}) as session:
+        session.push("r", _rows((4, 1), (20, 1)))
+        assert 1 == _count(session.push("s", _rows((31, 1), (20, 1), (4, 1))))
+        rejected = session.rejected_rows()
+        assert [4 * SECOND] == rejected["r"]["ts"].cast(pa.int64()).to_pylist()
+        assert [31 * SECOND, 4 * SECOND] == rejected["s"]["ts"].cast(pa.int64()).to_pylist()
+        assert 18 * SECOND == session.metrics().watermark
+        assert 2 == session.metrics().streams["s"].rejected
+
+
+def test_an_idle_stream_does_not_hold_the_watermark() -> None:
+    seconds = 0.0
+    impatient = hf.JoinSpec(("r", "s"), "r.x = s.x", window="10 s", time="ts", lateness="2 s", idle_timeout="1 minute")
+    with hf.session(impatient, {"r": SCHEMA, "s": SCHEMA}, clock=lambda: seconds) as session:
+        session.push("r", _rows((20, 1)))
+        session.push("s", _rows((10, 1)))
+        assert 8 * SECOND == session.metrics().watermark
+        seconds = 59.9
+        session.push("r", _rows((100, 1)))
+        assert 8 * SECOND == session.metrics().watermark
+        seconds = 60.0
+        session.push("r", _rows((101, 1)))
+        assert 99 * SECOND == session.metrics().watermark
+        assert 2 == _count(session.push("s", _rows((98, 1), (99, 1)))), "with r at 100 and 101, but 98 is late"
+        assert 1 == session.metrics().streams["s"].late
+        session.push("r", _rows((200, 1)))
+        assert 99 * SECOND == session.metrics().watermark, "s is waited for again"
+        seconds = 500.0
+        session.push("r", _rows((None, 1)))
+        assert 99 * SECOND == session.metrics().watermark, "where all are idle it stays"
+
+
 def test_advance_moves_the_watermark_without_rows() -> None:
     with _session() as session:
         session.push("r", _rows((10, 1)))

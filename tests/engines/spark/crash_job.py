@@ -200,11 +200,11 @@ class WatchedProcessor(operator.JoinProcessor):
 
     def _recall(self) -> Any:
         cached = {id(core) for core in operator._cores.values()}
-        manifest, core = super()._recall()
-        run = Run(*_task(), os.getpid(), id(core) in cached)
+        recalled = super()._recall()
+        run = Run(*_task(), os.getpid(), id(recalled[-1]) in cached)
         with (self._folder / f"run-{time.monotonic_ns()}-{os.getpid()}").open("w") as file:
             json.dump(asdict(run), file)
-        return manifest, core
+        return recalled
 
 
 def watch(folder: Path, *, forgetful: bool = False) -> Callable[[Plan], WatchedProcessor]:

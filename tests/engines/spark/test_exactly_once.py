@@ -6,9 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +26,7 @@ from handfast.core.join_core import Manifest
 from handfast.engines.spark import blocks, engine, operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
+from handfast.engines.spark.output import MATCHES
 from handfast.engines.spark.pack import SEQUENCER, Pack
 from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.errors import EngineError
@@ -46,9 +44,9 @@ from tests.engines.spark.crash_job import (
     spec,
     to_files,
 )
+from tests.engines.spark.process import Process
 from tests.judges.rows import multiset, result_of, schemas_of
 
-ROOT = Path(__file__).parents[3]
 JOINS = tuple(crash_job.JOINS)
 EACH_JOIN = pytest.mark.parametrize("join", JOINS)
 BOTH = tuple(range(PARTITIONS))
@@ -71,52 +69,9 @@ def test_the_joins_are_routed_in_different_ways() -> None:
 # -- a driver killed in mid-batch ------------------------------------------------------------------------------------
 
 
-class Process:
-    """A job in a process of its own, with a session of its own: no child of it can hide."""
-
-    def __init__(self, job: Job) -> None:
-        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        command = [sys.executable, "-m", "tests.engines.spark.crash_job", json.dumps(crash_job.asdict(job))]
-        self._log = Path(job.folder) / "log"
-        with self._log.open("a") as log:
-            self._driver = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def wait_for(self, paths: list[Path]) -> None:
-        """Wait until all these files are there."""
-        deadline = time.monotonic() + crash_job.SOON
-        while not all(path.exists() for path in paths):
-            assert self._driver.poll() is None, f"The job ended before its time:\n{self._log.read_text()[-4000:]}"
-            assert time.monotonic() < deadline, f"No {paths} in time:\n{self._log.read_text()[-4000:]}"
-            time.sleep(0.02)
-
-    def finish(self) -> None:
-        """Wait until the job has run to its end."""
-        try:
-            assert self._driver.wait(crash_job.SOON) == 0, self._log.read_text()[-4000:]
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        """Kill −9 the driver, its JVM and all Python workers at once."""
-        while members := self._members():
-            for pid in members:
-                with suppress(ProcessLookupError):  # it is gone, as wanted
-                    os.kill(pid, signal.SIGKILL)
-            self._driver.poll()
-
-    def _members(self) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                if int(session) == self._driver.pid and state != "Z":
-                    found.append(int(entry.name))
-        return found
+def start_job(job: Job) -> Process:
+    """The job in a process of its own."""
+    return Process(Path(job.folder), "tests.engines.spark.crash_job", crash_job.asdict(job))
 
 
 KILLS = (
@@ -134,7 +89,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     crash_job.write_files(folder / "inputs")
     for joins, accidents in KILLS:
         places = tuple((a.batch, a.partition, a.early) for a in accidents)
-        process = Process(Job(str(folder), joins, f"local[{PARTITIONS * len(joins)}]", "block", places))
+        process = start_job(Job(str(folder), joins, f"local[{PARTITIONS * len(joins)}]", "block", places))
         try:
             process.wait_for([a.marker(folder / join) for join in joins for a in accidents])
         finally:
@@ -182,7 +137,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("failing")
     crash_job.write_files(folder / "inputs", last=FEW)
     places = tuple((a.batch, a.partition, a.early) for a in FAILURES)
-    Process(Job(str(folder), JOINS, f"local[{PARTITIONS},4]", "fail", places)).finish()
+    start_job(Job(str(folder), JOINS, f"local[{PARTITIONS},4]", "fail", places)).finish()
     return folder
 
 
@@ -206,7 +161,7 @@ def test_tasks_that_fail_and_run_again_lose_no_match_and_repeat_none(
 def test_workers_that_live_for_one_task_only_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
     crash_job.write_files(tmp_path / "inputs", last=2)
     settings = (("spark.python.worker.reuse", "false"),)
-    Process(Job(str(tmp_path), ("range",), f"local[{PARTITIONS}]", settings=settings)).finish()
+    start_job(Job(str(tmp_path), ("range",), f"local[{PARTITIONS}]", settings=settings)).finish()
     found = runs(tmp_path / "range")
     assert len(found) == 2 * PARTITIONS == len({run.worker for run in found})
     assert not any(run.cached for run in found)
@@ -283,11 +238,23 @@ def test_two_writes_of_a_batch_both_have_every_match_once(
 
 # -- a checkpoint of another join ------------------------------------------------------------------------------------
 
-CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
-    "a wider window": (PARTITIONS, {"window": "4 seconds"}),
-    "another predicate": (PARTITIONS, {"on": "r.x = s.a"}),
-    "another lateness": (PARTITIONS, {"lateness": "5 seconds"}),
-    "more cores": (PARTITIONS + 1, {}),
+CHANGES: dict[str, tuple[int, dict[str, Any], str]] = {
+    "a wider window": (
+        PARTITIONS,
+        {"window": "4 seconds"},
+        r"\(window of 'r' was 2 s, is 4 s; window of 's' was 3 s, is 4 s\)",
+    ),
+    "another predicate": (
+        PARTITIONS,
+        {"on": "r.x = s.a"},
+        r"\(on was r\.x BETWEEN s\.a - 10 AND s\.a \+ 10, is r\.x = s\.a\)",
+    ),
+    "another lateness": (
+        PARTITIONS,
+        {"lateness": {"r": "1 second", "s": "5 seconds"}},
+        r"\(lateness of 's' was 1 s, is 5 s\)",
+    ),
+    "more cores": (PARTITIONS + 1, {}, rf"\(cores was {PARTITIONS}, is {PARTITIONS + 1}\)"),
 }
 ASKED = {"on": crash_job.BAND, "window": crash_job.WINDOWS["short"], "lateness": "1 second"}
 WRONG_CHECKPOINT = "The checkpoint was written by another join or for another number of cores"
@@ -317,7 +284,7 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.mark.spark
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: Path, change: str) -> None:
-    cores, changes = CHANGES[change]
+    cores, changes, words = CHANGES[change]
     hf.configure(spark, cores=cores)
     asked: dict[str, Any] = {
         "on": spec("range").on,
@@ -325,7 +292,15 @@ def test_a_checkpoint_of_another_join_is_refused(spark: SparkSession, stopped: P
         "lateness": "1 second",
     }
     matches = hf.join(frames(spark, stopped / "inputs"), time="ts", **asked | changes)
-    with pytest.raises(StreamingQueryException, match=rf"EngineError: {WRONG_CHECKPOINT}"):
+    with pytest.raises(StreamingQueryException, match=rf"EngineError: {WRONG_CHECKPOINT} {words}"):
+        finish(to_files(matches, stopped))
+
+
+@pytest.mark.spark
+def test_spark_itself_refuses_a_checkpoint_where_a_window_began_to_count(spark: SparkSession, stopped: Path) -> None:
+    hf.configure(spark, cores=PARTITIONS)
+    matches = hf.join(frames(spark, stopped / "inputs"), changed({"window": "100 rows"}))
+    with pytest.raises(StreamingQueryException, match="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"):
         finish(to_files(matches, stopped))
 
 
@@ -342,28 +317,25 @@ def test_the_join_it_was_started_with_goes_on_after_others_were_refused(spark: S
 class State:
     """One version of a core's state, as the operator sees it through its handle."""
 
-    def __init__(self, manifest: bytes | None = None, blocks: dict[str, bytes] | None = None) -> None:
-        self.manifest, self.blocks = manifest, dict(blocks or {})
+    def __init__(self, value: tuple[Any, ...] | None = None, blocks: dict[str, bytes] | None = None) -> None:
+        self.value, self.blocks = value, dict(blocks or {})
 
     def copy(self) -> State:
-        return State(self.manifest, self.blocks)
+        return State(self.value, self.blocks)
 
     def contents(self) -> tuple[Any, ...]:
-        return self.manifest, self.blocks
+        return self.value, self.blocks
 
     def getValueState(self, name: str, schema: str) -> State:
         return self
 
     getMapState = lambda self, name, key, value: self  # noqa: E731
 
-    def exists(self) -> bool:
-        return self.manifest is not None
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
 
-    def get(self) -> tuple[bytes] | None:
-        return None if self.manifest is None else (self.manifest,)
-
-    def update(self, value: tuple[bytes]) -> None:
-        (self.manifest,) = value
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
 
     def getValue(self, key: tuple[str]) -> tuple[bytes]:
         return (self.blocks[key[0]],)
@@ -392,10 +364,10 @@ def arrivals(join: Plan, tables: dict[str, pa.Table], core: int) -> pd.DataFrame
 def output_of(processor: Any, state: State, rows: pd.DataFrame, *, pieces: int | None = None) -> pd.DataFrame:
     """Run an operator on a batch to its end, or until so many pieces of its output are taken."""
     processor.init(state)
-    output = processor.handleInputRows((0,), iter([rows]), None)
+    output = processor.handleInputRows((rows["core"].iloc[0],), iter([rows]), None)
     taken = list(islice(output, pieces))
     output.close()
-    return pd.concat(taken, ignore_index=True) if taken else pd.DataFrame({"matches": []})
+    return pd.concat(taken, ignore_index=True) if taken else pd.DataFrame()
 
 
 def run(join: Plan, state: State, rows: pd.DataFrame) -> Result:
@@ -471,8 +443,8 @@ def test_the_sequencer_is_right_whatever_became_of_earlier_attempts(luck: Luck) 
     for tables in crash_job.steps(SMALL):
         rows = arrivals(asked, tables, SEQUENCER)
         state, sent = luck.attempts(lambda: SequenceProcessor(asked), state, rows)
-        assert state.manifest is not None
-        waiting = {id_ for own in json.loads(state.manifest)[-1] for id_ in own}
+        assert state.value is not None
+        waiting = {id_ for own in json.loads(state.value[0])[-1] for id_ in own}
         assert waiting == state.blocks.keys(), "the state holds the blocks that wait and no others"
         for core in BOTH:
             own = sent[sent["core"] == core_key(core)]
@@ -482,12 +454,13 @@ def test_the_sequencer_is_right_whatever_became_of_earlier_attempts(luck: Luck) 
 
 
 def matches_of(output: pd.DataFrame) -> list[tuple[Any, ...]]:
-    return [row for packed in output["matches"] for row in result_of(pa.ipc.open_stream(packed).read_all())]
+    packed = output[output["kind"] == MATCHES]["rows"]
+    return [row for rows in packed for row in result_of(pa.ipc.open_stream(rows).read_all())]
 
 
 def manifest_of(state: State) -> Manifest:
-    assert state.manifest is not None
-    return Manifest.decode(state.manifest)
+    assert state.value is not None
+    return Manifest.decode(state.value[0])
 
 
 def test_a_core_restored_from_its_blocks_goes_on_as_the_one_that_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -534,9 +507,9 @@ def test_the_operator_refuses_a_state_of_another_join(
     Workers(1, monkeypatch).be(0)
     asked, state, tables = plan("range"), State(), crash_job.steps()[0]
     run(asked, state, arrivals(asked, tables, 0))
-    cores, changes = CHANGES[change]
+    cores, changes, words = CHANGES[change]
     other = make_plan(changed(changes).bind(schemas_of(tables)), cores)
     if not cached:
         operator.forget()
-    with pytest.raises(EngineError, match=WRONG_CHECKPOINT):
+    with pytest.raises(EngineError, match=f"{WRONG_CHECKPOINT} {words}; go back to the join it was started with"):
         run(other, state, arrivals(other, tables, 0))

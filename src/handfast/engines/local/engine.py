@@ -9,7 +9,7 @@ import pyarrow as pa
 from handfast.core.bounded import run_bounded
 from handfast.core.join_core import JoinCore
 from handfast.core.route import Router
-from handfast.flow.admission import Admission, progress_of, take_in
+from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.order import by_rank
@@ -28,10 +28,10 @@ class LocalJoin:
         self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
         self.cores = [JoinCore(plan) for _ in range(plan.cores)]
 
-    def push(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Take in one batch of some of the streams and give the matches that are decided now."""
+    def push(self, tables: Mapping[str, pa.Table], now: int = 0) -> Iterator[pa.RecordBatch]:
+        """Take in one batch of some of the streams, at a time by the clock; give the matches that are decided now."""
         blocks = _take_in(self.plan, tables)
-        admitted = self.admission.admit(blocks, progress_of(blocks))
+        admitted, _ = self.admission.admit(blocks, progress_of(blocks), now)
         yield from self.join(admitted, self.admission.watermark)
 
     def close(self) -> Iterator[pa.RecordBatch]:
@@ -80,8 +80,8 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _take_in(plan: Plan, tables: Mapping[str, pa.Table]) -> list[Block | None]:
-    named = zip(plan.join.spec.names, plan.join.times, strict=True)
-    return [take_in(as_batch(tables[name]), time) if name in tables else None for name, time in named]
+    named = enumerate(plan.join.spec.names)
+    return [split(plan.join, k, as_batch(tables[name]))[0] if name in tables else None for k, name in named]
 
 
 def _send(routers: Sequence[Router], blocks: Sequence[Block | None]) -> list[dict[int, Block]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,17 +17,22 @@ from handfast.flow.admission import progress_of, split
 from handfast.flow.batch import as_batch, as_table, schema_of
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
-from handfast.flow.time import EARLIEST, END, LATEST, NEVER, Progress
+from handfast.flow.time import END, NEVER, Progress
 from handfast.plan import make_plan
-from handfast.spec.join import JoinSpec
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from handfast.spec.join import ARRIVAL, JoinSpec
+from handfast.spec.moment import Moment, parse_moment
 
 
 class Session:
     """A join in this process that takes batches as they come."""
 
-    def __init__(self, spec: JoinSpec, schemas: Mapping[str, pa.Schema], options: LocalOptions | None = None) -> None:
+    def __init__(
+        self,
+        spec: JoinSpec,
+        schemas: Mapping[str, pa.Schema],
+        options: LocalOptions | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"A session needs a JoinSpec, not {spec!r}; write hf.session(hf.JoinSpec(…), schemas)")
         missing = [name for name in spec.names if name not in schemas]
@@ -44,7 +49,7 @@ class Session:
         self._schemas = {name: as_table(schema.empty_table(), name).schema for name, schema in nullable.items()}
         bound = spec.bind({name: schema_of(schema) for name, schema in self._schemas.items()})
         for stream in spec.streams:
-            if stream.lateness is None:
+            if stream.lateness is None and spec.order != ARRIVAL:
                 raise SpecError(
                     f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
                     "newest; write JoinSpec(…, lateness='30 seconds')"
@@ -52,6 +57,7 @@ class Session:
         arrow = [self._schemas[name] for name in spec.names]
         self._join = LocalJoin(make_plan(bound, self._options.cores, arrow))
         self._bound = bound
+        self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)
         self._late: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
         self._rejected: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
@@ -74,31 +80,25 @@ class Session:
         position = self._position(stream)
         batch = self._fitting(stream, rows)
         self._check_memory(batch)
-        block, rejected = split(batch, self._bound.times[position])
+        block, rejected = split(self._bound, position, batch)
         blocks: list[Block | None] = [block if k == position else None for k in range(len(self._schemas))]
         self._rows_in[stream] += batch.num_rows
         if rejected is not None:
             self._refuse("rejected", self._rejected, stream, rejected)
-        admitted, late = self._join.admission.part(blocks, progress_of(blocks))
+        admitted, late = self._join.admission.admit(blocks, progress_of(blocks), self._now())
         held_back = late[position]
         if held_back is not None:
             self._refuse("late", self._late, stream, held_back.batch)
         return self._given(admitted)
 
-    def advance(self, stream: str, time: datetime | int) -> list[pa.RecordBatch]:
+    def advance(self, stream: str, time: Moment) -> list[pa.RecordBatch]:
         """Say that a stream has come to a time (microseconds since 1970, or a datetime), though no row shows it."""
         self._check_open()
-        if isinstance(time, bool) or not isinstance(time, datetime | int):
-            raise SpecError(f"advance takes a datetime or whole microseconds since 1970, not {time!r}")
-        if isinstance(time, datetime):
-            aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-            time = (aware - _EPOCH) // timedelta(microseconds=1)
-        if not EARLIEST <= time <= LATEST:
-            raise SpecError(f"advance takes a time of the years 1 to 9999, not {time} microseconds")
+        at = parse_moment(time, what="The time that a stream has come to")
         position = self._position(stream)
-        reached = Progress(tuple(time if k == position else NEVER for k in range(len(self._schemas))))
+        reached = Progress(tuple(at if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
-        self._join.admission.part(none, reached)
+        self._join.admission.admit(none, reached, self._now())
         return self._given(none)
 
     def close(self) -> list[pa.RecordBatch]:
@@ -113,7 +113,7 @@ class Session:
         return self._drained(self._late)
 
     def rejected_rows(self) -> dict[str, pa.Table]:
-        """The rows of each stream without a usable time since the last call."""
+        """The rows of each stream without a valid time since the last call."""
         return self._drained(self._rejected)
 
     def metrics(self) -> Metrics:
@@ -129,6 +129,9 @@ class Session:
         self._left = True  # takes no more rows; `close` still gives the matches that waited
 
     # -- pieces ----------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return int(self._clock() * 1_000_000)
 
     def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
         return self._count(list(self._join.join(admitted, self._join.admission.watermark)))

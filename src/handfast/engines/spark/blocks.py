@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
-import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from handfast.errors import InternalError
@@ -45,24 +43,3 @@ class BlockStore:
         for id_ in held.keys() - known:
             self._state.updateValue((id_,), (held[id_].encoded,))
         _known.update(held)
-
-
-def gather(rows: Iterator[pd.DataFrame], streams: int) -> tuple[list[Block | None], list[bytes]]:
-    """What came for a key: one block of each stream, and the punctuations."""
-    pieces: list[list[bytes]] = [[] for _ in range(streams)]
-    punctuations: list[bytes] = []
-    for frame in rows:
-        for stream, punctuation, data in zip(frame["stream"], frame["punctuation"], frame["block"], strict=True):
-            punctuations.append(bytes(punctuation))
-            if data is not None:
-                pieces[stream].append(bytes(data))
-    # Sorted, since a task that runs again may get them in another order: all its attempts must write the same state, as
-    # Spark may keep the snapshot of one and the changes that another made to its own.
-    blocks = [Block.concat([Block.decode(data) for data in sorted(own)]) if own else None for own in pieces]
-    return blocks, punctuations
-
-
-def value_of(state: Any) -> bytes | None:
-    """The bytes in a ValueState, if there are any."""
-    value = state.get()
-    return bytes(value[0]) if value is not None else None

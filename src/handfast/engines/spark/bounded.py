@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from handfast.core.bounded import run_bounded
-from handfast.flow.block import Block
+from handfast.engines.spark.arrivals import read_blocks
 from handfast.plan import Plan
 
 Run = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -17,11 +17,6 @@ def run_core(plan: Plan) -> Run:
     """A function, as Spark wants it for `applyInArrow`, that runs one core over all of its blocks."""
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pieces: list[list[Block]] = [[] for _ in plan.join.schemas]
-        for batch in batches:
-            for stream, data in zip(batch.column("stream").to_pylist(), batch.column("block"), strict=True):
-                if data.is_valid:
-                    pieces[stream].append(Block.decode(data.as_py()))
-        yield from run_bounded(plan, pieces)
+        yield from run_bounded(plan, read_blocks(batches, len(plan.join.schemas)))
 
     return run

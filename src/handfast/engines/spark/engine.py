@@ -5,21 +5,25 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.bounded import run_core
 from handfast.engines.spark.columns import arrow_schema, result_schema, schema_of
-from handfast.engines.spark.matches import MATCHES, unpack
+from handfast.engines.spark.metrics import metrics, observed
 from handfast.engines.spark.operator import JoinProcessor
+from handfast.engines.spark.output import MATCHES, OUTPUT, unpack
 from handfast.engines.spark.pack import PACKED, Pack
 from handfast.engines.spark.sequence import SequenceProcessor, sequence_bounded
 from handfast.engines.spark.session import configure, configured_cores
+from handfast.engines.spark.write import Joined, joined, write
 from handfast.errors import SpecError
 from handfast.flow.order import RANK
 from handfast.plan import Plan, make_plan
-from handfast.spec.join import JoinSpec
+from handfast.spec.join import ARRIVAL, JoinSpec
 
-__all__ = ["configure", "join", "name", "plan"]
+__all__ = ["configure", "join", "metrics", "name", "plan", "write"]
 
 _WATERMARK = "spark.watermarkDelayMs"
 
@@ -34,13 +38,19 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
         (frames[n].mapInArrow(Pack(laid_out, stream), PACKED) for stream, n in enumerate(spec.names)),
     )
     streaming = _is_streaming(frames)
+    if streaming and any(stream.idle_timeout is not None for stream in spec.streams):
+        # Spark writes a batch's time down before it runs it: a batch that runs again has the same
+        packed = packed.withColumn(NOW, F.unix_micros(F.current_timestamp()))
     if bound.stamped:
         packed = _sequenced(packed, laid_out, streaming=streaming)
     if streaming:
-        matches = packed.groupBy("core").transformWithStateInPandas(
-            JoinProcessor(laid_out), outputStructType=MATCHES, outputMode="Append", timeMode="None"
+        output = packed.groupBy("core").transformWithStateInPandas(
+            JoinProcessor(laid_out), outputStructType=OUTPUT, outputMode="Append", timeMode="None"
         )
-        return matches.mapInArrow(unpack, schema)
+        output = observed(output, laid_out.fingerprint)
+        matches = output.where(F.col("kind") == MATCHES).mapInArrow(unpack, schema)
+        joined[matches] = Joined(output, schema, {n: frames[n].schema for n in spec.names})
+        return matches
     in_order = spec.in_order
     ranked = StructType([*schema.fields, StructField(RANK, LongType())]) if in_order else schema
     # a number of its own keeps Spark from putting several cores into one task
@@ -63,6 +73,8 @@ def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
     cores = configured_cores(frames[spec.names[0]].sparkSession)
     if streaming:
         _check_streaming(frames, spec)
+    else:
+        spec.check_bounded()
     bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
     return make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
 
@@ -93,7 +105,7 @@ def _check_streaming(frames: dict[str, Any], spec: JoinSpec) -> None:
                     f"Stream {stream.name!r} carries withWatermark({field.name!r}, …), which handfast replaces; "
                     f"take it off and write hf.join(…, lateness={{{stream.name!r}: '{millis} ms', …}})"
                 )
-        if stream.lateness is None:
+        if stream.lateness is None and spec.order != ARRIVAL:
             raise SpecError(
                 f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the newest; "
                 "write hf.join(…, lateness='30 seconds')"

@@ -1,30 +1,48 @@
 """The stateful operator: one JoinCore for each key, its blocks in Spark's state store.
 
-The state is a manifest and the blocks it names. A worker keeps the cores it ran last; they are only a cache: each is
-found by the digest of the manifest that Spark's state holds, so a core that has run ahead of it (a task that failed
-later on) or behind it (another worker had its turn) is never taken for the right one.
+The state is a manifest and the blocks it names, and what was counted so far. A worker keeps the cores it ran last; they
+are only a cache: each is found by the digest of the manifest that Spark's state holds, so a core that has run ahead
+of it (a task that failed later on) or behind it (another worker had its turn) is never taken for the right one.
 """
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.engines.spark import blocks
-from handfast.engines.spark.blocks import BlockStore, gather, value_of
-from handfast.engines.spark.matches import pack_matches
+from handfast.engines.spark.arrivals import Arrivals, Refused, gather
+from handfast.engines.spark.blocks import BlockStore
+from handfast.engines.spark.checkpoint import about, another_join
+from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.output import (
+    COLUMNS,
+    LATE,
+    MATCHES,
+    METRICS,
+    REJECTED,
+    Output,
+    as_share,
+    count_rows,
+    gathered,
+    pack_rows,
+)
 from handfast.flow.admission import Admission
-from handfast.flow.block import Block
+from handfast.flow.block import HOME, Block
+from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.order import by_rank
-from handfast.flow.time import Horizon, Progress
+from handfast.flow.time import NEVER, Attention, Horizon
 from handfast.plan import Plan
 
+FIRST = 0  # the core that counts what came to the door: the punctuations tell it to all of them
 _KEPT = 2  # cores that a worker remembers
 
 _cores: OrderedDict[str, JoinCore] = OrderedDict()  # by the digest of their manifest
@@ -41,49 +59,98 @@ class JoinProcessor(StatefulProcessor):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._about = about(plan)
+        self._numbers = {core_key(core): core for core in range(plan.cores)}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        self._manifest = handle.getValueState("manifest", "manifest binary")
+        self._state = handle.getValueState("core", "manifest binary, attention string, metrics string, about string")
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One step of one core."""
-        arrivals, punctuations = gather(rows, len(self._plan.join.schemas))
-        before, core = self._recall()
-        admission = Admission(self._plan.join, before.progress if before is not None else None)
-        admitted, horizon = self._admit(admission, arrivals, punctuations)
+        number = self._numbers[key[0]]
+        arrivals = gather(rows, len(self._plan.join.schemas))
+        before, admission, share, core = self._recall()
+        admitted, refused, horizon = self._admit(admission, arrivals)
+        gone = list(core.expired)
+        matches, held = 0, list[Output]()  # the last piece goes out together with what follows it
         given = core.step(admitted, horizon)
-        for matches in pack_matches(by_rank(given) if self._plan.join.spec.in_order else given):
-            yield pd.DataFrame({"matches": [matches]})
-        self._remember(before, core, core.manifest(admission.progress))
+        for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given):
+            if held:
+                yield _frame(held)
+            matches += batch.num_rows
+            held = [(MATCHES, None, pack_rows(batch), None)]
+        expired = [after - then for after, then in zip(core.expired, gone, strict=True)]
+        share = Metrics(
+            {
+                name: StreamMetrics(
+                    rows_in=own.rows_in + (arrivals.rows(stream) if number == FIRST else 0),
+                    waiting=arrivals.waiting(stream) if number == FIRST else 0,
+                    live=sum(block.at_home for block in core.segments[stream].blocks),
+                    expired=own.expired + expired[stream],
+                    late=own.late + _count(refused, LATE, stream),
+                    rejected=own.rejected + _count(refused, REJECTED, stream),
+                )
+                for stream, (name, own) in enumerate(share.streams.items())
+            },
+            share.matches + matches,
+            None if horizon.time == NEVER else horizon.time,
+        )
+        out = [(kind, stream, data, None) for kind, stream, data in refused]
+        yield _frame([*held, *out, (METRICS, None, None, as_share(number, self._plan.cores, share))])
+        self._remember(before, admission, share, core)
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
 
-    def _admit(
-        self, admission: Admission, arrivals: list[Block | None], punctuations: Sequence[bytes]
-    ) -> tuple[list[Block | None], Horizon]:
-        """The tuples that join, and what none still to come can fall below."""
+    def _admit(self, admission: Admission, arrivals: Arrivals) -> tuple[Sequence[Block | None], list[Refused], Horizon]:
+        """The tuples that join, the rows that are refused, and what no tuple still to come can fall below."""
         if self._plan.join.stamped:  # the sequencer was the door
-            return arrivals, reduce(Horizon.advanced, map(Horizon.decode, punctuations))
-        admitted = admission.admit(arrivals, reduce(Progress.advanced, map(Progress.decode, punctuations)))
-        return admitted, Horizon(admission.watermark, (0,) * len(arrivals))
+            told = (p.horizon for own in arrivals.punctuations for p in own if p.horizon is not None)
+            return arrivals.blocks, arrivals.refused, reduce(Horizon.advanced, told)
+        admitted, late = admission.admit(arrivals.blocks, arrivals.progress, arrivals.now)
+        horizon = Horizon(admission.watermark, (0,) * len(admitted))
+        return admitted, [*arrivals.refused, *late_at_home(late)], horizon
 
-    def _recall(self) -> tuple[Manifest | None, JoinCore]:
-        """The core in the state that Spark holds, out of the cache while it runs."""
-        state = value_of(self._manifest)
+    def _recall(self) -> tuple[Manifest | None, Admission, Metrics, JoinCore]:
+        """The core in the state that Spark holds, out of the cache while it runs, its door, and what it has counted."""
+        join, state = self._plan.join, self._state.get()
         if state is None:
-            return None, JoinCore(self._plan)
-        manifest = Manifest.decode(state)
-        # a core of another join is not ours, though it is in just this state: restoring says so
-        core = _cores.pop(manifest.digest, None) if manifest.fingerprint == self._plan.fingerprint else None
-        return manifest, core if core is not None else JoinCore.restore(self._plan, manifest, self._blocks.load)
+            return None, Admission(join), Metrics.start(join.spec.names), JoinCore(self._plan)
+        manifest = Manifest.decode(bytes(state[0]))
+        if manifest.fingerprint != self._plan.fingerprint:
+            raise another_join(state[3], self._plan)
+        admission = Admission(join, manifest.progress, Attention.decode(json.loads(state[1])))
+        core = _cores.pop(manifest.digest, None)
+        if core is None:
+            core = JoinCore.restore(self._plan, manifest, self._blocks.load)
+        return manifest, admission, Metrics.decode(json.loads(state[2])), core
 
-    def _remember(self, before: Manifest | None, core: JoinCore, after: Manifest) -> None:
+    def _remember(self, before: Manifest | None, admission: Admission, share: Metrics, core: JoinCore) -> None:
         """Write what has changed to the state, and keep the core for the next batch."""
+        after = core.manifest(admission.progress)
         self._blocks.replace((id_ for ids in before.blocks for id_ in ids) if before is not None else (), core.blocks())
-        self._manifest.update((after.encode(),))
+        attention, counted = json.dumps(Attention.encode(admission.attention)), json.dumps(share.encode())
+        self._state.update((after.encode(), attention, counted, self._about))
         _cores[after.digest] = core
         while len(_cores) > _KEPT:
             _cores.popitem(last=False)
+
+
+def late_at_home(late: Sequence[Block | None]) -> list[Refused]:
+    """The late rows whose home is here: every one of them has just one."""
+    found: list[Refused] = []
+    for stream, block in enumerate(late):
+        home = block.take((block.flags & HOME) != 0) if block is not None else None
+        if home is not None and len(home):
+            found.append((LATE, stream, pack_rows(home.batch)))
+    return found
+
+
+def _count(refused: Sequence[Refused], kind: str, stream: int) -> int:
+    return sum(count_rows(rows) for what, of, rows in refused if (what, of) == (kind, stream))
+
+
+def _frame(rows: Sequence[Output]) -> pd.DataFrame:
+    return pd.DataFrame(dict(zip(COLUMNS, (np.array(c, object) for c in zip(*rows, strict=True)), strict=True)))

@@ -1,29 +1,40 @@
 """Rows to blocks: what Spark moves between partitions are blocks of tuples in Arrow's format.
 
-With the blocks go punctuations, to every core in every batch, block or not: how far the streams have come.
+With the blocks go punctuations, to every core in every batch, block or not: how far the streams have come. Rejected
+rows go along, each to one core, to be counted there and to be handed out.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
-from handfast.engines.spark.matches import gathered
-from handfast.flow.admission import progress_of, take_in
+from handfast.engines.spark.output import REJECTED, gathered, pack_rows
+from handfast.flow.admission import progress_of, split
 from handfast.flow.block import Block
+from handfast.flow.punctuation import Punctuation
 from handfast.plan import Plan
 
-PACKED = "core bigint, stream int, punctuation binary, block binary"
+PACKED = "core bigint, stream int, kind string, punctuation binary, block binary"
 SEQUENCER = 0  # the core whose partition the sequencer runs in
+TUPLES = "tuples"  # the kind of what may join; other rows were refused
 
 _PACKED_ARROW = pa.schema(
-    [("core", pa.int64()), ("stream", pa.int32()), ("punctuation", pa.binary()), ("block", pa.binary())]
+    [
+        ("core", pa.int64()),
+        ("stream", pa.int32()),
+        ("kind", pa.string()),
+        ("punctuation", pa.binary()),
+        ("block", pa.binary()),
+    ]
 )
-Packed = tuple[int, int, bytes, bytes | None]  # key of a core, stream, punctuation, block
+Packed = tuple[int, int, str, bytes | None, bytes | None]  # key of a core, stream, kind, punctuation, block
 
 
 @dataclass(frozen=True)
@@ -35,25 +46,37 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = len(self.plan.join.schemas)
-        for batch in gathered(batches):
+        task = TaskContext.get()
+        partition = task.partitionId() if task is not None else 0
+        for number, batch in enumerate(gathered(batches)):
             types = pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema])
-            block = take_in(batch.cast(types), self.plan.join.times[self.stream])
+            block, rejected = split(self.plan.join, self.stream, batch.cast(types))
             blocks = [block if stream == self.stream else None for stream in range(streams)]
-            punctuation = progress_of(blocks).encode()
+            punctuation = Punctuation(batch.num_rows, progress_of(blocks), (partition, number))
             if self.plan.join.stamped:
                 encoded = block.encoded if block is not None else None
-                yield as_batch([(core_key(SEQUENCER), self.stream, punctuation, encoded)])
+                rows: list[Packed] = [(core_key(SEQUENCER), self.stream, TUPLES, punctuation.encode(), encoded)]
             else:
-                yield as_batch(packed(self.plan, self.stream, block, punctuation))
+                rows = packed(self.plan, self.stream, block, punctuation)
+            if rejected is not None:
+                cores = 1 if self.plan.join.stamped else self.plan.cores
+                rows.append(refused(cores, self.stream, REJECTED, pack_rows(rejected)))
+            yield as_batch(rows)
 
 
-def packed(plan: Plan, stream: int, block: Block | None, punctuation: bytes) -> list[Packed]:
+def packed(plan: Plan, stream: int, block: Block | None, punctuation: Punctuation) -> list[Packed]:
     """A row for every core: its block, if it gets one, and the punctuation."""
     sent = Router(plan, stream).route(block) if block is not None else {}
+    told = punctuation.encode()
     return [
-        (core_key(core), stream, punctuation, sent[core].encoded if core in sent else None)
+        (core_key(core), stream, TUPLES, told, sent[core].encoded if core in sent else None)
         for core in range(plan.cores)
     ]
+
+
+def refused(cores: int, stream: int, kind: str, rows: bytes) -> Packed:
+    """Refused rows on their way to one of so many cores, whose choice depends on their content alone."""
+    return core_key(zlib.crc32(rows) % cores), stream, kind, None, rows
 
 
 def as_batch(rows: Sequence[Packed]) -> pa.RecordBatch:

@@ -1,0 +1,84 @@
+"""What comes for a key in a batch: blocks of tuples, punctuations, and rows that were refused on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import pandas as pd
+import pyarrow as pa
+
+from handfast.engines.spark.pack import TUPLES
+from handfast.flow.block import Block
+from handfast.flow.punctuation import Punctuation
+from handfast.flow.time import Progress
+
+NOW = "now"  # the column of the batch's processing time
+
+Refused = tuple[str, int, bytes]  # late or rejected, stream, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What came for one key.
+
+    Attributes:
+        blocks: At most one of each stream.
+        punctuations: By stream.
+        refused: Rows that were refused before.
+        now: The batch's processing time in microseconds, the same when it runs again; 0 where nobody asks for it.
+    """
+
+    blocks: list[Block | None]
+    punctuations: list[list[Punctuation]]
+    refused: list[Refused]
+    now: int = 0
+
+    @property
+    def progress(self) -> Progress:
+        """How far the streams have come with what has arrived."""
+        start = Progress.start(len(self.blocks))
+        return reduce(Progress.advanced, (p.progress for own in self.punctuations for p in own), start)
+
+    def rows(self, stream: int) -> int:
+        """How many rows of a stream came to the door."""
+        return sum(punctuation.rows for punctuation in self.punctuations[stream])
+
+    def waiting(self, stream: int) -> int:
+        """How many tuples of a stream wait at the sequencer."""
+        return sum(punctuation.waiting for punctuation in self.punctuations[stream])
+
+
+def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
+    """What the rows of a key say together."""
+    pieces: list[list[tuple[tuple[int, int], bytes]]] = [[] for _ in range(streams)]
+    punctuations: list[list[Punctuation]] = [[] for _ in range(streams)]
+    refused: list[Refused] = []
+    now = 0
+    for frame in frames:
+        now = int(frame[NOW].iloc[0]) if NOW in frame else 0
+        columns = (frame[name] for name in ("stream", "kind", "punctuation", "block"))
+        for stream, kind, punctuation, data in zip(*columns, strict=True):
+            if kind != TUPLES:
+                refused.append((kind, int(stream), bytes(data)))
+                continue
+            told = Punctuation.decode(bytes(punctuation))
+            punctuations[stream].append(told)
+            if data is not None:
+                pieces[stream].append((told.place, bytes(data)))
+    # In the order of their places, since a task that runs again may get them in another one: all its attempts must
+    # write the same state, as Spark may keep the snapshot of one and the changes that another made to its own.
+    blocks = [Block.concat([Block.decode(data) for _, data in sorted(own)]) if own else None for own in pieces]
+    return Arrivals(blocks, punctuations, sorted(refused), now)
+
+
+def read_blocks(batches: Iterator[pa.RecordBatch], streams: int) -> list[list[Block]]:
+    """The blocks of bounded inputs, by stream."""
+    pieces: list[list[Block]] = [[] for _ in range(streams)]
+    for batch in batches:
+        columns = (batch.column(name) for name in ("stream", "kind", "block"))
+        for stream, kind, data in zip(*columns, strict=True):
+            if kind.as_py() == TUPLES and data.is_valid:
+                pieces[stream.as_py()].append(Block.decode(data.as_py()))
+    return pieces

@@ -1,0 +1,45 @@
+"""The counters of a streaming query: every core hands out its share in every batch, the query's progress has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from handfast.engines.spark.output import total
+from handfast.errors import EngineError
+from handfast.flow.metrics import Metrics
+
+_NAME = "handfast"  # of the observation, before the join's own
+
+
+def observed(output: DataFrame, fingerprint: str) -> DataFrame:
+    """The operator's output, its counters watched.
+
+    A set, not a sum: a task that runs twice in a batch hands out the same share again.
+    """
+    return output.observe(f"{_NAME}:{fingerprint}", F.collect_set("metrics").alias("shares"))
+
+
+def metrics(query: Any) -> Metrics:
+    """The counters after the last batch of a query, or in one progress of it."""
+    recent = query.recentProgress if hasattr(query, "recentProgress") else [query]
+    for progress in reversed(recent):
+        found = list(_joins(progress["observedMetrics"] or {}))
+        if len(found) > 1:
+            raise EngineError(f"The query runs {len(found)} joins; hf.metrics can tell of one only")
+        if found:
+            return found[0]
+    raise EngineError("The query has no counters of a join yet: it has finished no batch, or it runs no hf.join")
+
+
+def _joins(observations: dict[str, Any]) -> Iterable[Metrics]:
+    """The counters of each join in a progress."""
+    for name, row in observations.items():
+        if not name.startswith(f"{_NAME}:"):
+            continue
+        values = row["shares"] if "shares" in row else row["values"][0]  # as Spark Connect has it
+        if values:  # none in a batch without rows
+            yield total(values)

@@ -1,0 +1,145 @@
+"""Matches and refused rows to places of their own, by one streaming query that loses nothing and repeats nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from handfast.engines.spark.output import LATE, MATCHES, REJECTED, unpack
+from handfast.errors import SpecError
+
+Place = str | PathLike[str] | Callable[[DataFrame, int], None]
+Places = Place | Mapping[str, Place]
+
+BATCH = "handfast_batch"  # the column, and the folders, that hold a batch's number
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The operator's output that the matches were taken from, and the columns of matches and streams."""
+
+    output: DataFrame
+    schema: StructType
+    streams: dict[str, StructType]
+
+
+joined: WeakKeyDictionary[DataFrame, Joined] = WeakKeyDictionary()  # by the matches that `join` has returned
+
+
+def write(
+    matches: DataFrame,
+    *,
+    to: Place,
+    late_rows: Places | None,
+    rejected_rows: Places | None,
+    checkpoint: str | PathLike[str],
+    trigger: str | Mapping[str, Any] | None,
+    name: str | None,
+) -> StreamingQuery:
+    """Start the query."""
+    source = joined.get(matches) if isinstance(matches, DataFrame) else None
+    if source is None:
+        raise SpecError(_not_ours(matches))
+    targets = [_Target(MATCHES, None, source.schema, _checked(to, "to"))]
+    for kind, what, places in ((LATE, "late_rows", late_rows), (REJECTED, "rejected_rows", rejected_rows)):
+        if places is not None:
+            targets += [
+                _Target(kind, position, source.streams[stream], place)
+                for position, (stream, place) in enumerate(_by_stream(places, list(source.streams), what).items())
+            ]
+    paths = [target.place for target in targets if isinstance(target.place, str)]
+    twice = [path for path in paths if paths.count(path) > 1]
+    if twice:
+        raise SpecError(f"Two kinds of rows would be written to {twice[0]!r}; give each a place of its own")
+    writer = source.output.writeStream.foreachBatch(_Write(tuple(targets)))
+    writer = writer.option("checkpointLocation", fspath(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    if trigger is not None:
+        writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)))
+    return writer.start()
+
+
+@dataclass(frozen=True)
+class _Target:
+    """One kind of rows, of one stream unless they are matches, and the place they go to."""
+
+    kind: str
+    stream: int | None
+    schema: StructType
+    place: str | Callable[[DataFrame, int], None]
+
+    def put(self, output: DataFrame, number: int, *, empty: bool) -> None:
+        """Write the rows of a batch; a batch that runs again takes the place of what it wrote before."""
+        of_kind = F.col("kind") == self.kind
+        if self.stream is not None:
+            of_kind &= F.col("stream") == self.stream
+        rows = output.where(of_kind).mapInArrow(unpack, self.schema)
+        if not isinstance(self.place, str):
+            if not empty:
+                self.place(rows, number)
+        elif not empty:
+            # dynamic: the whole folder of the batch is put in its place by one rename
+            numbered = rows.withColumn(BATCH, F.lit(number)).write.mode("overwrite").partitionBy(BATCH)
+            numbered.option("partitionOverwriteMode", "dynamic").parquet(self.place)
+        elif number == 0:  # so that there are columns to be read where no row is
+            rows.write.mode("overwrite").parquet(f"{self.place}/{BATCH}=0")
+
+
+@dataclass(frozen=True)
+class _Write:
+    """What is done with every batch of the operator's output."""
+
+    targets: tuple[_Target, ...]
+
+    def __call__(self, output: DataFrame, number: int) -> None:
+        output.persist()  # the operator runs once, however many places there are
+        try:
+            there = {(row["kind"], row["stream"]) for row in output.select("kind", "stream").collect()}
+            for target in self.targets:
+                target.put(output, number, empty=(target.kind, target.stream) not in there)
+        finally:
+            output.unpersist()
+
+
+def _by_stream(places: Places, streams: list[str], what: str) -> dict[str, str | Callable[[DataFrame, int], None]]:
+    """The place of every stream's rows."""
+    if isinstance(places, Mapping):
+        if set(places) != set(streams):
+            raise SpecError(
+                f"{what} has places for {', '.join(map(str, places))}, but the streams are {', '.join(streams)}"
+            )
+        return {stream: _checked(places[stream], what) for stream in streams}
+    if not isinstance(places, str | PathLike):
+        raise SpecError(
+            f"{what} must be a path, under which every stream gets a folder, or a place for each: "
+            f"{what}={{{', '.join(f'{stream!r}: …' for stream in streams)}}}"
+        )
+    return {stream: f"{fspath(places).rstrip('/')}/{stream}" for stream in streams}
+
+
+def _checked(place: Place, what: str) -> str | Callable[[DataFrame, int], None]:
+    if isinstance(place, str | PathLike):
+        return fspath(place).rstrip("/")
+    if not callable(place):
+        raise SpecError(f"{what} must be a path or a function of a DataFrame and the batch's number, not {place!r}")
+    return place
+
+
+def _not_ours(matches: Any) -> str:
+    if not isinstance(matches, DataFrame):
+        return f"hf.write takes the streaming DataFrame that hf.join returned, not a {type(matches).__name__}"
+    if not matches.isStreaming:
+        return "hf.write is for streaming DataFrames; the matches of batch inputs go out by matches.write"
+    return (
+        "hf.write takes the DataFrame just as hf.join returned it, for one made from it has no late rows; filter "
+        "and select in the place: hf.write(matches, to=lambda rows, batch: rows.where(…).write…, …)"
+    )

@@ -1,0 +1,88 @@
+"""`hf.metrics`: the counters in a query's progress, in the shapes that Spark and Spark Connect give it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import Row
+
+import handfast as hf
+from handfast.engines.spark.output import as_share
+from handfast.flow.metrics import Metrics, StreamMetrics
+
+FIRST = Metrics({"r": StreamMetrics(rows_in=9, live=3, expired=1)}, matches=5, watermark=70)
+SECOND = Metrics({"r": StreamMetrics(live=2, late=2, rejected=1)}, matches=1, watermark=70)
+BOTH = Metrics({"r": StreamMetrics(rows_in=9, live=5, expired=1, late=2, rejected=1)}, matches=6, watermark=70)
+SHARES = [as_share(1, 2, SECOND), as_share(0, 2, FIRST)]
+SHAPES = {"Spark": Row(shares=SHARES), "Spark Connect": Row(values=[SHARES], schema={"type": "struct"})}
+
+
+def query(*observed: dict[str, Any] | None) -> Any:
+    """A query that has made such progress."""
+    return SimpleNamespace(recentProgress=[{"observedMetrics": metrics} for metrics in observed])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_shares_of_all_cores_add_up(shape: str) -> None:
+    assert BOTH == hf.metrics(query({"handfast:1": SHAPES[shape], "mine": Row(rows=3)}))
+    assert BOTH == hf.metrics({"observedMetrics": {"handfast:1": SHAPES[shape]}})
+
+
+def test_a_batch_without_rows_leaves_the_counters_as_they_were() -> None:
+    assert BOTH == hf.metrics(query({"handfast:1": SHAPES["Spark"]}, {"handfast:1": Row(shares=[])}, {}, None))
+
+
+def test_a_core_that_hands_out_its_share_twice_counts_once() -> None:
+    assert BOTH == hf.metrics(query({"handfast:1": Row(shares=[*SHARES, SHARES[0]])}))
+
+
+def test_what_cannot_be_told_is_an_error() -> None:
+    with pytest.raises(hf.EngineError, match=r"it has finished no batch, or it runs no hf\.join"):
+        hf.metrics(query({"mine": Row(rows=3)}))
+    with pytest.raises(hf.EngineError, match="runs 2 joins"):
+        hf.metrics(query({"handfast:1": SHAPES["Spark"], "handfast:2": SHAPES["Spark"]}))
+    with pytest.raises(hf.InternalError, match=r"Of 2 cores only \[1\]"):
+        hf.metrics(query({"handfast:1": Row(shares=SHARES[:1])}))
+
+
+CONNECT = """
+import json, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+import handfast as hf
+from tests.engines.spark import crash_job, write_job
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+hf.configure(spark, cores=crash_job.PARTITIONS)
+home = Path(sys.argv[1])
+crash_job.write_files(home / "inputs", last=3)
+query = write_job.start(spark, home / "inputs", home, sys.argv[2])
+query.awaitTermination()
+counted = hf.metrics(query)
+places = {"matches": home / "matches"} | {f"late {s}": home / "late" / s for s in "rs"}
+print(json.dumps([counted.encode(), {what: spark.read.parquet(str(path)).count() for what, path in places.items()}]))
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("windows", ["time", "count"])
+def test_spark_connect_writes_and_counts_as_well(tmp_path: Path, windows: str) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", CONNECT, str(tmp_path), windows]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], env=environment, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr[-4000:]
+    encoded, written = json.loads(done.stdout.splitlines()[-1])
+    counted = Metrics.decode(encoded)
+    late = {f"late {stream}": own.late for stream, own in counted.streams.items()}
+    assert {"matches": counted.matches, **late} == written
+    assert all(written.values())
