@@ -29,7 +29,7 @@ def describe(plan: Plan, *, engine: str) -> str:
         by = next(node for node in walk(condition) if isinstance(node, Call) and _is_beyond_kernels(node))
         lines.append(f"  filter     {shown(condition, spec.names)}")
         lines.append(
-            f"             because no kernel says {by.op.value} of {by.args[-1].type} over both streams: "
+            f"             because no kernel says {by.op.value} of {by.args[-1].type} across streams: "
             "it is tried on each pair that the rest leaves"
         )
     if any(stream.lateness is not None for stream in spec.streams):
