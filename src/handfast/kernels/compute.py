@@ -91,9 +91,10 @@ class Computation:
             return self._made[call]
         args = tuple(self._argument(arg) for arg in call.args)
         column = self._made[call] = self._name(call)
-        plain = Call(call.op, args, call.type)
+        # the constants of a list are in its rule
+        plain = Call(call.op, args[:1] if call.op is Op.IN else args, call.type)
         chooses = call.op in (Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST)
-        self._steps.append(_Choice(column, plain) if chooses else _Rule(column, plain, rule(plain)))
+        self._steps.append(_Choice(column, plain) if chooses else _Rule(column, plain, rule(call)))
         return column
 
     def _argument(self, expr: Expr) -> Expr:
