@@ -47,7 +47,7 @@ def _fallbacks(plan: Plan) -> Iterator[str]:
             by = next(node for node in walk(condition) if isinstance(node, Call) and _is_beyond_kernels(node))
             yield f"  filter     {shown(condition, plan.join.spec.names)}"
             yield (
-                f"{_INDENT}because no kernel says {by.op.value} of {by.args[-1].type} over several streams: "
+                f"{_INDENT}because no kernel says {by.op.value} of {by.args[-1].type} across streams: "
                 "it is tried on each pair that the rest leaves"
             )
 

@@ -181,6 +181,8 @@ def test_a_literal_has_sparks_type_and_value(sql: str, literal: Literal) -> None
         ("CASE WHEN b THEN 1 ELSE 'x' END = 1", "compares int with string"),
         ("CAST(c AS DECIMAL(39,2)) = 1", "a decimal has at most 38 digits"),
         ("CAST(k AS INT) = 1", "casts string to int, which is not supported in a predicate; cast it in the input"),
+        ("c > 0." + "1" * 39, "decimal(39,39) is beyond the 38 digits of Spark's decimals"),
+        ("CAST('x' AS DECIMAL(3,1)) = c", "casts string to decimal(3,1)"),
         ("128Y = t", "'CAST(128 AS TINYINT)' is out of range"),
         ("i AND b", "'i' is of type int where a condition is needed"),
         ("NOT i", "'i' is of type int where a condition is needed"),

@@ -62,6 +62,7 @@ class Computation:
         named = [node for target in targets for node in walk(target) if isinstance(node, Column)]
         self.sources: tuple[Column, ...] = tuple(dict.fromkeys(named))
         self._steps: list[_Kernel | _Rule | _Choice] = []
+        self._made: dict[Expr, Column] = {}
         self._count = 0
         trees = [self._with_native_calls(target) for target in targets]
         self._outputs = [tree if isinstance(tree, Column) else self._name(tree) for tree in trees]
@@ -85,14 +86,19 @@ class Computation:
         return rewrite(expr, replace)
 
     def _column(self, call: Call) -> Column:
+        """The column of a call that no kernel can make."""
+        if call in self._made:
+            return self._made[call]
         args = tuple(self._argument(arg) for arg in call.args)
-        column = self._name(call)
-        plain = Call(call.op, args, call.type)
+        column = self._made[call] = self._name(call)
+        # the constants of a list are in its rule
+        plain = Call(call.op, args[:1] if call.op is Op.IN else args, call.type)
         chooses = call.op in (Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST)
-        self._steps.append(_Choice(column, plain) if chooses else _Rule(column, plain, rule(plain)))
+        self._steps.append(_Choice(column, plain) if chooses else _Rule(column, plain, rule(call)))
         return column
 
     def _argument(self, expr: Expr) -> Expr:
+        """An argument of such a call: a column or a constant."""
         tree = self._with_native_calls(expr)
         if not isinstance(tree, Call):
             return tree
@@ -163,8 +169,11 @@ class _Rule:
                     status = np.maximum(status, given)
             elif isinstance(arg, Literal) and arg.value is None:
                 status = np.maximum(status, np.uint8(NULL_STATUS))
-        blank_value = strings.code("") if self.column.type.is_text else 0
-        values = np.full(count, blank_value, np.int64) if blank_value else np.zeros(count, dtype(self.column.type))
+        # what lies under a NULL is of no meaning, but text must be a code
+        under = strings.code("") if self.column.type.is_text else 0
+        values: Array = np.zeros(count, dtype(self.column.type))
+        if under:
+            values.fill(under)
         live = np.flatnonzero(status == 0)
         if len(live):
             picked = {arg: known[arg][0][live] for arg in self.call.args if isinstance(arg, Column)}

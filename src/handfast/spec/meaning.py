@@ -81,24 +81,40 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _pattern(pattern: str, escape: str) -> re.Pattern[str]:
-    """A LIKE pattern: % is any text, _ any character, and what follows the escape is meant as it stands."""
-    parts, position = [], 0
+def _pieces(pattern: str, escape: str) -> tuple[tuple[re.Pattern[str], int], ...]:
+    """A LIKE pattern in pieces between its %, each with its length: _ is any character, an escaped one itself."""
+    pieces: list[list[str]] = [[]]
+    position = 0
     while position < len(pattern):
         character = pattern[position]
         if character == escape:
             position += 1
             if position == len(pattern) or pattern[position] not in ("%", "_", escape):
                 raise Refused(f"{pattern!r} is no pattern: {escape!r} stands before no %, _ or {escape!r}")
-            parts.append(re.escape(pattern[position]))
+            pieces[-1].append(re.escape(pattern[position]))
+        elif character == "%":
+            pieces.append([])
         else:
-            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
+            pieces[-1].append("." if character == "_" else re.escape(character))
         position += 1
-    return re.compile("".join(parts), re.DOTALL)
+    return tuple((re.compile("".join(piece), re.DOTALL), len(piece)) for piece in pieces)
 
 
 def _like(text: str, pattern: str, escape: str) -> bool:
-    return _pattern(pattern, escape).fullmatch(text) is not None
+    """Piece by piece, each as far left as it goes: no way of dividing the text is tried twice."""
+    (first, start), *others = _pieces(pattern, escape)
+    if not others:
+        return first.fullmatch(text) is not None
+    *middle, (last, length) = others
+    end = len(text) - length
+    if start > end or first.match(text) is None or last.match(text, end) is None:
+        return False
+    for piece, _ in middle:
+        found = piece.search(text, start, end)
+        if found is None:
+            return False
+        start = found.end()
+    return True
 
 
 _SIMPLE: dict[Op, Rule] = {

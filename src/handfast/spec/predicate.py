@@ -279,7 +279,7 @@ class _Binder:
         text = node.this.this if isinstance(node.this, exp.Literal) and node.this.is_string else None
         if text is not None and target in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
             return literals.moment(text, target, node)
-        if text is not None and target.startswith("DECIMAL") and re.fullmatch(r"[+-]?\d*\.?\d*", text):
+        if text is not None and target.startswith("DECIMAL") and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", text):
             return explicit_cast(literals.number(text if "." in text else text + "."), self._target(node, target), node)
         if _is_small_integer(node):
             return literals.small_integer(node.this.this, _CAST_TARGETS[target], node)

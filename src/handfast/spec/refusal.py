@@ -7,7 +7,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from handfast.errors import SpecError
-from handfast.spec.types import Type
+from handfast.spec.types import Kind, Type
 
 
 def refuse(node: exp.Expression, why: str) -> NoReturn:
@@ -17,10 +17,9 @@ def refuse(node: exp.Expression, why: str) -> NoReturn:
 
 def mismatch(node: exp.Expression, a: Type, b: Type) -> NoReturn:
     """Refuse to bring two types together."""
-    kinds = {a.kind, b.kind}
     hint = ""
     if a.is_timestamp and b.is_timestamp:
         hint = " (timestamps with and without zone do not compare)"
-    elif {str(kind.value) for kind in kinds} == {"date", "timestamp"}:
+    elif {a.kind, b.kind} == {Kind.DATE, Kind.TIMESTAMP}:
         hint = " (which day a timestamp is on depends on the zone)"
     refuse(node, f"compares {a} with {b}{hint}; cast one side in the input")

@@ -60,7 +60,8 @@ def _constant(literal: Literal) -> str:
     if kind is Kind.DECIMAL:
         digits = str(abs(int(value))).rjust(literal.type.scale + 1, "0")
         point = len(digits) - literal.type.scale
-        return f"{'-' if value < 0 else ''}{digits[:point]}.{digits[point:]}".removesuffix(".")
+        text = f"{'-' if value < 0 else ''}{digits[:point]}.{digits[point:]}"
+        return text.rstrip("0").removesuffix(".")
     if kind is Kind.INTERVAL:
         return f"INTERVAL '{format_duration(int(value))}'"
     if kind is Kind.DATE:

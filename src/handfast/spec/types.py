@@ -95,8 +95,8 @@ def decimal(precision: int, scale: int) -> Type:
     """A decimal type of a column, a literal or a cast."""
     if not 0 <= scale <= precision <= MAX_PRECISION:
         raise SpecError(
-            f"decimal({precision},{scale}) is no type of Spark's: at most {MAX_PRECISION} digits, "
-            "none of them behind the point too many; CAST to a narrower decimal, or AS DOUBLE"
+            f"decimal({precision},{scale}) is beyond the {MAX_PRECISION} digits of Spark's decimals; "
+            "write fewer digits, or a double: 0.5D"
         )
     return Type(Kind.DECIMAL, precision, scale)
 
