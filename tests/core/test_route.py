@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from handfast.core.route import Router
-from handfast.flow.admission import take_in
+from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import EVERYWHERE, HOME
 from handfast.plan import Plan, Routing, make_plan
+from handfast.spec.join import HOW
 from tests.judges.rows import multiset, result_of
-from tests.strategies import Case
+from tests.strategies import MULTI, Case
 
 
 def _plans(seed: int) -> tuple[Case, Plan]:
-    case = Case.random(random.Random(seed))
+    case = Case.of(seed, shape=MULTI[seed % len(MULTI)]) if seed % 4 == 0 else Case.of(seed)
+    case = case.asked(how=HOW[seed % len(HOW)]) if seed % 4 == 1 else case
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
     return case, make_plan(bound, 2 + seed % 4)
 
@@ -27,7 +27,7 @@ def _plans(seed: int) -> tuple[Case, Plan]:
 def test_a_row_goes_the_same_way_alone_and_in_company(seed: int) -> None:
     case, plan = _plans(seed)
     for stream, name in enumerate(case.streams):
-        router, whole = Router(plan, stream), take_in(as_batch(case.tables[name]), plan.join.times[stream])
+        router, whole = Router(plan, stream), split(plan.join, stream, as_batch(case.tables[name]))[0]
         if whole is None:
             continue
         together = {core: (block.batch, block.flags) for core, block in router.route(whole).items()}
@@ -51,7 +51,7 @@ def test_every_row_sent_has_one_home(seed: int) -> None:
         numbered = case.tables[name].append_column("#", pa.array(range(case.tables[name].num_rows), pa.int64()))
         homes: list[int] = []
         sent: set[int] = set()
-        whole = take_in(as_batch(numbered), plan.join.times[stream])
+        whole = split(plan.join, stream, as_batch(numbered))[0]
         for core, block in (Router(plan, stream).route(whole) if whole is not None else {}).items():
             rows = block.batch.column("#").to_numpy()
             assert 0 <= core < plan.cores
@@ -59,4 +59,5 @@ def test_every_row_sent_has_one_home(seed: int) -> None:
             homes.extend(rows[(block.flags & HOME) != 0].tolist())
             if plan.routing is Routing.HASH:
                 assert not np.any(block.flags & EVERYWHERE)
-        assert sorted(sent) == sorted(homes)
+        admitted = whole.batch.column("#").to_pylist() if whole is not None else []
+        assert sorted(sent) == sorted(homes) == sorted(admitted)
