@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from handfast.agreement import verify
     from handfast.api import configure, explain, join, session
     from handfast.engines.local.options import LocalOptions
     from handfast.errors import (
@@ -23,6 +24,7 @@ _HOMES = {
     "explain": "handfast.api",
     "join": "handfast.api",
     "session": "handfast.api",
+    "verify": "handfast.agreement",
     "LocalOptions": "handfast.engines.local.options",
     "EngineError": "handfast.errors",
     "HandfastError": "handfast.errors",
@@ -49,6 +51,7 @@ __all__ = [
     "explain",
     "join",
     "session",
+    "verify",
 ]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -68,3 +69,24 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value == 0):
         return repr(value)  # NaN differs from itself, -0.0 is equal to 0.0: neither would do as a key
     return value
+
+
+def table_of(rows: Sequence[Values], schema: pa.Schema) -> pa.Table:
+    """Plain rows as an Arrow table again, for people to read: times in microseconds, what is nested as text."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [_array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, names=schema.names)
+
+
+def _array(values: list[Any], arrow: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(arrow):
+        return _array(values, arrow.value_type)
+    if pa.types.is_timestamp(arrow):
+        return pa.array(values, pa.int64()).cast(pa.timestamp("us", arrow.tz))
+    if pa.types.is_date(arrow):
+        return pa.array(values, pa.int32()).cast(pa.date32())
+    if pa.types.is_decimal(arrow):
+        return pa.array([None if n is None else Decimal(n).scaleb(-arrow.scale) for n in values], arrow)
+    if pa.types.is_nested(arrow):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.array(values, arrow)
