@@ -25,7 +25,7 @@ from handfast.spec.window import CountWindow, TimeWindow
 from handfast.testing import Difference, difference, text
 
 LIMIT = 20_000_000  # pairs that the oracle tries
-_PAIRS_A_SECOND = 1_500_000  # of the oracle, about
+_PAIRS_A_SECOND = 1_000_000  # of the oracle, about
 _PATIENCE = 60.0  # seconds to spend on making an example smaller
 _SHOWN = 50  # rows of an example
 

@@ -9,7 +9,9 @@ from handfast.spec.window import format_duration
 def describe(plan: Plan, *, engine: str) -> str:
     """The plan and its reasons, as text for a terminal."""
     spec, conditions = plan.join.spec, plan.join.conditions
-    lines = [f"join of {' and '.join(spec.names)} on {engine}", f"  predicate  {spec.on}"]
+    first, *others = spec.on.strip().splitlines()
+    lines = [f"join of {' and '.join(spec.names)} on {engine}", f"  predicate  {first}"]
+    lines.extend(f"             {line.strip()}" for line in others)
     found = [
         (len(conditions.equalities), "equality", "equalities"),
         (len(conditions.bands), "band", "bands"),

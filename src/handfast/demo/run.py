@@ -27,7 +27,7 @@ _LOOK = 0.2  # seconds between two looks at Spark's progress
 
 def run(scenario: Scenario, screen: Screen) -> bool:
     """Show the whole demo, and say whether Spark's result is the oracle's."""
-    embedded.check()
+    embedded.check("The demo")
     start = perf_counter()
     screen.introduce(scenario)
     with ExitStack() as stack:
