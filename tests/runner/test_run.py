@@ -174,7 +174,8 @@ def test_files_on_spark_as_a_stream(spark: SparkSession, write: Write, tmp_path:
     code, said, _ = cli("run", file)
     assert 0 == code
     hft.assert_same(committed(spark, tmp_path / "out"), WANTED)
-    assert "done: 4 of r, 4 of s in, 3 matches out; watermark 2026-01-01 00:00:29; 2 rejected; 1 corrupt" == said[-1]
+    counts = "2 rejected; 1 corrupt; some rows came too late"
+    assert f"done: 4 of r, 4 of s in, 3 matches out; watermark 2026-01-01 00:00:29; {counts}" == said[-1]
     assert 2 == sum(line.startswith("step ") for line in said)
 
     # nothing new: nothing comes twice

@@ -166,7 +166,11 @@ class Pipeline:
     @staticmethod
     def read(path: Path, *, engine: str | None = None) -> Pipeline:
         """The pipeline in a file; `engine` outweighs what the file says."""
-        text = _parsed(path)
+        return Pipeline.of(path, _parsed(path), engine=engine)
+
+    @staticmethod
+    def of(path: Path, text: Mapping[str, Any], *, engine: str | None = None) -> Pipeline:
+        """The pipeline that the tables of a file describe."""
         if "late_rows" in text:
             raise SpecError(f"{path.name} has a table [late_rows], which this version cannot write yet; leave it out")
         top = ("engine", "mode", "trigger", "checkpoint", "cores")

@@ -43,21 +43,24 @@ class Counts:
     rows: int = 0
     corrupt: int = 0
     rejected: int = 0
-    newest: int | None = None  # the highest time, in microseconds
+    oldest: int | None = None  # the lowest time, in microseconds
+    newest: int | None = None  # the highest
 
     def __add__(self, other: Counts) -> Counts:
-        known = [time for time in (self.newest, other.newest) if time is not None]
+        low = [time for time in (self.oldest, other.oldest) if time is not None]
+        high = [time for time in (self.newest, other.newest) if time is not None]
         return Counts(
             self.rows + other.rows,
             self.corrupt + other.corrupt,
             self.rejected + other.rejected,
-            max(known, default=None),
+            min(low, default=None),
+            max(high, default=None),
         )
 
     @staticmethod
     def read(observed: Mapping[str, Any]) -> Counts:
         """From what Spark has observed."""
-        return Counts(**{name: observed[name] for name in ("rows", "corrupt", "rejected", "newest")})
+        return Counts(**{name: observed[name] for name in ("rows", "corrupt", "rejected", "oldest", "newest")})
 
 
 def counts_name(stream: str) -> str:
@@ -103,6 +106,7 @@ def _observed(frame: DataFrame, name: str, time: str, into: Mapping[str, Observa
         F.count_if(fits).alias("rows"),
         F.count_if(~fits).alias("corrupt"),
         F.count_if(fits & ~usable).alias("rejected"),
+        F.min(F.when(fits & usable, micros)).alias("oldest"),
         F.max(F.when(fits & usable, micros)).alias("newest"),
     )
 

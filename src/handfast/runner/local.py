@@ -113,8 +113,8 @@ def _status(steps: int, session: Session, sources: dict[str, LocalSource]) -> St
         {name: stream.rows_in for name, stream in streams.items()},
         metrics.matches,
         metrics.watermark,
-        sum(stream.waiting for stream in streams.values()),
-        sum(stream.late for stream in streams.values()),
-        sum(stream.rejected for stream in streams.values()),
-        sum(source.corrupt for source in sources.values()),
+        waiting=sum(stream.waiting for stream in streams.values()),
+        late=sum(stream.late for stream in streams.values()),
+        rejected=sum(stream.rejected for stream in streams.values()),
+        corrupt=sum(source.corrupt for source in sources.values()),
     )

@@ -25,6 +25,7 @@ class Status:
         watermark: The join's watermark in microseconds, if it is known.
         waiting: Rows that wait for the watermark before they join; late, rejected, corrupt: rows that never will. None
             where the engine does not say.
+        some_late: Whether there were late rows, where the engine does not say how many.
     """
 
     steps: int = 0
@@ -33,6 +34,7 @@ class Status:
     watermark: int | None = None
     waiting: int | None = None
     late: int | None = None
+    some_late: bool = False
     rejected: int = 0
     corrupt: int = 0
 
@@ -45,6 +47,8 @@ class Status:
             count = getattr(self, name)
             if count:
                 parts.append(f"{count:,} {name}")
+        if self.some_late:
+            parts.append("some rows came too late")
         return "; ".join(parts)
 
 
@@ -105,4 +109,6 @@ def _panel(status: Status) -> Table:
         count = getattr(status, name)
         if count is not None:
             table.add_row(name, f"{count:,}")
+    if status.some_late:
+        table.add_row("late", "some")
     return table

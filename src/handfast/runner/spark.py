@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -20,6 +20,8 @@ from handfast.runner.screen import Screen, Status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from handfast.connectors.spark_doors import Counts
 
 _LOOK = 0.2  # seconds between two looks at Spark's progress, and at Ctrl-C
 
@@ -108,7 +110,7 @@ def _progress(pipeline: Pipeline, query: Any, interrupts: embedded.Interrupts) -
     """Tell of every batch when Spark has finished it."""
     from handfast.connectors import spark_doors
 
-    told, steps, matches, ended = -1, 0, 0, False
+    told, steps, matches, ended, late = -1, 0, 0, False, False
     counts = {name: spark_doors.Counts() for name in pipeline.spec.names}
     while not ended:
         interrupts.check()
@@ -120,23 +122,28 @@ def _progress(pipeline: Pipeline, query: Any, interrupts: embedded.Interrupts) -
             told = progress.batchId
             steps += 1
             matches += observed[spark_doors.MATCHES]["rows"]
+            watermark = _watermark(pipeline, counts)
             for name in counts:
-                seen = observed.get(spark_doors.counts_name(name))
-                counts[name] += spark_doors.Counts.read(seen) if seen is not None else spark_doors.Counts()
+                observation = observed.get(spark_doors.counts_name(name))
+                seen = spark_doors.Counts.read(observation) if observation is not None else spark_doors.Counts()
+                late |= watermark is not None and seen.oldest is not None and seen.oldest < watermark
+                counts[name] += seen
             yield Status(
                 steps,
                 {name: own.rows for name, own in counts.items()},
                 matches,
-                _watermark(pipeline, [counts[name].newest for name in pipeline.spec.names]),
+                _watermark(pipeline, counts),
+                some_late=late,
                 rejected=sum(own.rejected for own in counts.values()),
                 corrupt=sum(own.corrupt for own in counts.values()),
             )
 
 
-def _watermark(pipeline: Pipeline, newest: list[int | None]) -> int | None:
-    lags = [stream.lateness or 0 for stream in pipeline.spec.streams]
-    reached = [time - lag for time, lag in zip(newest, lags, strict=True) if time is not None]
-    return min(reached) if len(reached) == len(lags) else None
+def _watermark(pipeline: Pipeline, counts: Mapping[str, Counts]) -> int | None:
+    """The join's watermark as far as this run has seen rows: none before every stream has shown some."""
+    newest = {stream: counts[stream.name].newest for stream in pipeline.spec.streams}
+    reached = [time - (stream.lateness or 0) for stream, time in newest.items() if time is not None]
+    return min(reached) if len(reached) == len(newest) else None
 
 
 # --- the session, and what a checkpoint belongs to ------------------------------------------------------------------
