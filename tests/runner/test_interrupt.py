@@ -14,7 +14,7 @@ import pytest
 import handfast as hf
 import handfast.testing as hft
 from handfast.connectors.generate import Workload
-from tests.runner.conftest import Write
+from tests.runner.conftest import JOIN, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,11 @@ def interrupt(file: Path, after: str) -> tuple[int, list[str], str]:
         if line.startswith(after):
             os.killpg(process.pid, signal.SIGINT)
             break
-    rest, errors = process.communicate(timeout=120)
+    try:
+        rest, errors = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     return process.returncode, [*said, *rest.splitlines()], errors
 
 
@@ -70,3 +74,10 @@ def test_ctrl_c_on_spark_and_then_the_rest(spark: SparkSession, write: Write, tm
     expected = hf.join(tables, on="r.key = s.key", window="2 seconds", time="ts")
     assert 0 < before < len(expected)
     hft.assert_same(spark.read.parquet(str(tmp_path / "out")), expected)
+
+
+@pytest.mark.spark
+def test_ctrl_c_stops_a_batch_on_spark(write: Write) -> None:
+    endless = JOIN.replace("r.key = s.key", "r.key < s.key").replace("2 seconds", "1 day")
+    code, said, errors = interrupt(write('mode = "batch"', join=endless, rows=10_000_000), "Spark joins")
+    assert (130, "handfast: stopped\n", "Spark joins") == (code, errors, said[-1])

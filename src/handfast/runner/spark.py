@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -39,11 +40,16 @@ def judge(pipeline: Pipeline, screen: Screen, *, limit: int, progress: Progress)
     from handfast.connectors import spark_doors
 
     bounded = replace(pipeline, mode="batch")
-    with _session(bounded, screen) as (spark, _, _home):
+    with _session(bounded, screen) as (spark, interrupts, _home):
+
+        def say(line: str) -> None:
+            interrupts.check()
+            progress(line)
+
         frames = spark_doors.without_corrupt(spark_doors.open_sources(spark, bounded))
         engines = ["local", "local:3", f"spark:{pipeline.cores}"]
         with spark_doors.explained():
-            return verify(frames, pipeline.spec, engines=engines, limit=limit, progress=progress)
+            return verify(frames, pipeline.spec, engines=engines, limit=limit, progress=say)
 
 
 def run(pipeline: Pipeline, screen: Screen) -> None:
@@ -54,12 +60,12 @@ def run(pipeline: Pipeline, screen: Screen) -> None:
         )
     with _session(pipeline, screen) as (spark, interrupts, home):
         if pipeline.mode == "batch":
-            _run_batch(pipeline, spark, screen)
+            _run_batch(pipeline, spark, screen, interrupts)
         else:
             _run_stream(pipeline, spark, screen, interrupts, home)
 
 
-def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen) -> None:
+def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrupts: embedded.Interrupts) -> None:
     from handfast.connectors import spark_doors
 
     frames = spark_doors.open_sources(spark, pipeline)
@@ -67,8 +73,17 @@ def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen) -> None:
     spark_doors.check_sink(pipeline, goes_on=False)
     observations = spark_doors.observations(pipeline.spec)
     matches = api.join(spark_doors.counted(frames, pipeline.spec, into=observations), pipeline.spec)
-    with screen.waiting("Spark joins"), spark_doors.explained():
-        spark_doors.write(spark_doors.counted_matches(matches, into=observations), pipeline)
+    matches = spark_doors.counted_matches(matches, into=observations)
+    with screen.waiting("Spark joins"), spark_doors.explained(), ThreadPoolExecutor(1) as writer:
+        written = writer.submit(spark_doors.write, matches, pipeline)
+        try:
+            while not wait([written], _LOOK).done:
+                interrupts.check()
+        except KeyboardInterrupt:
+            while not wait([written], _LOOK).done:  # again and again: the next job may not have been there yet
+                spark.sparkContext.cancelAllJobs()
+            raise
+        written.result()
     found = observations[spark_doors.MATCHES].get["rows"]
     counts = {name: spark_doors.Counts.read(observations[spark_doors.counts_name(name)].get) for name in frames}
     rows = {name: own.rows for name, own in counts.items()}
