@@ -203,9 +203,15 @@ def test_files_on_spark_as_a_stream(spark: SparkSession, write: Write, tmp_path:
 @pytest.mark.usefixtures("shared_session")
 def test_files_on_spark_as_a_batch(spark: SparkSession, write: Write, tmp_path: Path) -> None:
     write_files(tmp_path)
-    for sink in ('format = "json"\npath = "out"', 'format = "csv"\npath = "csv"', 'format = "none"'):
+    for sink in (
+        'format = "json"\npath = "out"',
+        'format = "csv"\npath = "csv"',
+        'format = "none"',
+        'format = "console"',
+    ):
         code, said, _ = cli("run", write('mode = "batch"', sources=FILES, join=WIDE, sink=sink))
         assert (0, "done: 4 of r, 4 of s in, 4 matches out; 2 rejected; 1 corrupt") == (code, said[-1])
+    assert 5 == sum(" | " in line for line in said)  # the header, and every match
     file = write('mode = "batch"', sources=FILES, join=WIDE, sink='format = "json"\npath = "out"')
     code, _, error = cli("run", file)
     assert 2 == code
@@ -216,6 +222,16 @@ def test_files_on_spark_as_a_batch(spark: SparkSession, write: Write, tmp_path: 
         == keys
         == Counter(int(row.r_key) for row in spark.read.csv(str(tmp_path / "csv"), header=True).collect())
     )
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared_session")
+def test_a_batch_of_nothing_ends(write: Write, tmp_path: Path) -> None:
+    for name in "rs":
+        (tmp_path / name).mkdir()
+    for engine in ("spark", "local"):
+        code, said, _ = cli("run", write('mode = "batch"', sources=FILES, join=WIDE), "--engine", engine)
+        assert (0, "done: 0 of r, 0 of s in, 0 matches out") == (code, said[-1])
 
 
 @pytest.mark.spark

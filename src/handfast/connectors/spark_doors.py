@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import __version__ as spark_version
 from pyspark.errors import AnalysisException, PySparkException
@@ -202,11 +203,11 @@ def start(matches: DataFrame, pipeline: Pipeline, checkpoint: str) -> Any:
         return writer.start(sink.path) if sink.path is not None else writer.start()
 
 
-def write(matches: DataFrame, pipeline: Pipeline) -> None:
-    """Write all matches of bounded inputs."""
+def write(matches: DataFrame, pipeline: Pipeline, show: Callable[[pa.Table], None]) -> None:
+    """Write all matches of bounded inputs; `show` takes those that are for the terminal."""
     sink = pipeline.sink
     if sink.format == "console":
-        matches.show(truncate=False)
+        show(matches.toArrow())  # all of them: what is left out would not be counted either
         return
     modes = {"fail": "error", "append": "append", "overwrite": "overwrite"}
     format_ = {"none": "noop"}.get(sink.format, sink.format)

@@ -18,6 +18,7 @@ from handfast.connectors.pipeline import Pipeline, local_path
 from handfast.engines.spark import embedded
 from handfast.errors import SpecError
 from handfast.runner.screen import Screen, Status
+from handfast.testing import text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +76,7 @@ def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrup
     matches = api.join(spark_doors.counted(frames, pipeline.spec, into=observations), pipeline.spec)
     matches = spark_doors.counted_matches(matches, into=observations)
     with screen.waiting("Spark joins"), spark_doors.explained(), ThreadPoolExecutor(1) as writer:
-        written = writer.submit(spark_doors.write, matches, pipeline)
+        written = writer.submit(spark_doors.write, matches, pipeline, lambda rows: screen.say(text(rows)))
         try:
             while not wait([written], _LOOK).done:
                 interrupts.check()
