@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -43,7 +44,13 @@ def test_the_version_is_the_packages():
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
 def test_without_a_command_it_lists_the_commands(arguments):
     said = handfast_says(*arguments)
-    assert "demo  Run a band join of two live streams on Spark, and check the result." in said.stdout
+    for command, does in (
+        ("demo", "Run a band join of two live streams on Spark, and check the result."),
+        ("explain", "Show how a pipeline's join is laid out, and why."),
+        ("verify", "Check a pipeline's join on all rows its sources have now."),
+        ("run", "Run a pipeline: its sources, its join, its sink."),
+    ):
+        assert re.search(rf" {command} +{re.escape(does)}", said.stdout)
     assert "\x1b" not in said.stdout + said.stderr
 
 
@@ -142,6 +149,14 @@ def test_without_pyspark_it_names_the_extra(monkeypatch):
 def test_the_exit_code_says_whether_the_results_are_equal(monkeypatch, equal, code):
     monkeypatch.setattr(demo_run, "run", lambda scenario, screen: equal)
     assert (code, "") == invoke("demo")
+
+
+def test_a_pipeline_without_pyspark_names_the_extra(monkeypatch):
+    monkeypatch.setattr(embedded, "find_spec", lambda package: None)
+    file = str(Path(__file__).parent.parent / "examples" / "pipeline" / "pipeline.toml")
+    expected = "A pipeline on Spark needs the 'spark' extra (pyspark is missing): pip install 'handfast[spark]'\n"
+    for command in ("run", "explain", "verify"):
+        assert (1, f"handfast: {expected}") == invoke(command, file)
 
 
 def test_ctrl_c_is_no_error_of_ours(monkeypatch):

@@ -15,10 +15,11 @@ import pytest
 from rich.console import Console
 
 from handfast import api
-from handfast.demo.judge import Judge, Judged, as_matches, compare, judge
+from handfast.demo.judge import Judge, Judged, compare, judge
 from handfast.demo.scenario import Scenario
 from handfast.demo.screen import Batch, Screen, Summary
 from handfast.errors import EngineError
+from handfast.rows import result_of
 
 COMMAND = Path(sys.executable).with_name("handfast")
 SMALL = Scenario(rows=1_000, rate=1_000, window="600 ms", seed=1, cores=2)
@@ -63,7 +64,7 @@ def test_the_call_that_is_shown_is_the_join_that_is_run():
 
 def test_the_judge_and_the_local_engine_find_the_same():
     tables = {name: SMALL.workload.table(name, 0, SMALL.rows) for name in "rs"}
-    found = as_matches(api.join(tables, SMALL.spec))
+    found = result_of(api.join(tables, SMALL.spec))
     assert compare(found, judge(SMALL)).equal
     assert len(found) > 5
 

@@ -6,7 +6,6 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from handfast.core.join_core import JoinCore
 from handfast.flow.batch import schema_of
 from handfast.flow.time import Progress
 from handfast.plan import make_plan
+from tests.pages import run_page, says, snippets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,35 +29,6 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-ANYTHING = "…"  # in what the page says is printed, and in the errors it lists
-
-_SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n(\n```text\n(?P<prints>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """A piece of Python, and the text block right behind it: what it prints."""
-
-    line: int
-    code: str
-    prints: str
-
-
-def snippets(page: str) -> list[Snippet]:
-    """The Python snippets of a page, in their order."""
-    return [
-        Snippet(page.count("\n", 0, block.start()) + 2, block["code"], block["prints"] or "")
-        for block in _SNIPPET.finditer(page)
-    ]
-
-
-def says(pattern: str, text: str) -> bool:
-    """Whether `text` is what the page says, but for what it leaves out."""
-    return re.fullmatch(".*?".join(map(re.escape, pattern.split(ANYTHING))), text, re.DOTALL) is not None
-
-
-def lines(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 @pytest.fixture
@@ -77,18 +48,7 @@ def kept(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_every_snippet_runs_and_prints_what_the_page_says(kept: SparkSession) -> None:
-    page = README.read_text(encoding="utf-8")
-    run = snippets(page)
-    assert page.count("```python") == len(run) > 5
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for snippet in run:
-        printed = io.StringIO()
-        # padded, so that an error shows the line of the page
-        code = compile("\n" * (snippet.line - 1) + snippet.code, str(README), "exec")
-        with redirect_stdout(printed):
-            exec(code, namespace)  # noqa: S102  the page is ours
-        shown = lines(printed.getvalue())
-        assert says(lines(snippet.prints), shown), f"README.md line {snippet.line} prints\n{shown}"
+    namespace = run_page(README)
     assert namespace["spark"] is kept
 
 

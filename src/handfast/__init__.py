@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from handfast.agreement import verify
     from handfast.api import configure, explain, join, metrics, session, write
     from handfast.engines.local.options import LocalOptions
     from handfast.errors import (
@@ -24,6 +25,7 @@ _HOMES = {
     "join": "handfast.api",
     "metrics": "handfast.api",
     "session": "handfast.api",
+    "verify": "handfast.agreement",
     "write": "handfast.api",
     "LocalOptions": "handfast.engines.local.options",
     "EngineError": "handfast.errors",
@@ -52,6 +54,7 @@ __all__ = [
     "join",
     "metrics",
     "session",
+    "verify",
     "write",
 ]
 

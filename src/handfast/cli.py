@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from handfast import __version__
 from handfast.errors import HandfastError, SpecError
+
+if TYPE_CHECKING:
+    from handfast.runner.screen import Screen
 
 # exit codes, as shells know them
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 128 + signal.SIGINT
@@ -55,7 +62,7 @@ def demo(
 
     Takes about a minute. Needs the 'spark' extra and Java 17 or newer.
     """
-    try:
+    with _errors():
         from rich.console import Console
 
         from handfast.demo.run import run
@@ -63,10 +70,98 @@ def demo(
         from handfast.demo.screen import Screen
 
         equal = run(Scenario(rows, rate, window, seed, cores), Screen(Console()))
+    raise typer.Exit(0 if equal else _FAILED)
+
+
+_File = Annotated[Path, typer.Argument(help="The pipeline, a TOML file.", metavar="PIPELINE.TOML", show_default=False)]
+_Engine = Annotated[str | None, typer.Option(help="spark or local; the file's own by default.", show_default=False)]
+
+
+@app.command()
+def explain(file: _File, engine: _Engine = None) -> None:
+    """Show how a pipeline's join is laid out, and why."""
+    with _errors():
+        from handfast.connectors.pipeline import Pipeline
+
+        pipeline = Pipeline.read(file, engine=engine)
+        if pipeline.engine == "local":
+            from handfast.runner import local
+
+            said = local.explain(pipeline)
+        else:
+            from handfast.runner import spark
+
+            said = spark.explain(pipeline, _screen(err=True))
+    typer.echo(said)
+
+
+@app.command()
+def verify(
+    file: _File,
+    engine: _Engine = None,
+    limit: Annotated[int, typer.Option(help="How many pairs the oracle may try, one by one.")] = 20_000_000,
+) -> None:
+    """Check a pipeline's join on all rows its sources have now.
+
+    Runs the join on the local engine, with one core and with three, and on Spark unless the engine is local, and
+    compares with the oracle, the definition of the join in plain Python. Nothing is written. The exit code is 0 if all
+    find the same matches, 1 if not; then a few rows that show the difference are printed.
+    """
+    with _errors():
+        from handfast.connectors.pipeline import Pipeline
+
+        pipeline = Pipeline.read(file, engine=engine)
+        screen = _screen(err=True)
+        if pipeline.engine == "local":
+            from handfast import agreement
+            from handfast.runner import local
+
+            report = agreement.verify(local.tables(pipeline), pipeline.spec, limit=limit, progress=screen.say)
+        else:
+            from handfast.runner import spark
+
+            report = spark.judge(pipeline, screen, limit=limit, progress=screen.say)
+    typer.echo(str(report))
+    raise typer.Exit(0 if report else _FAILED)
+
+
+@app.command()
+def run(file: _File, engine: _Engine = None) -> None:
+    """Run a pipeline: its sources, its join, its sink.
+
+    Ctrl-C stops it cleanly; on Spark the next run goes on from the checkpoint.
+    """
+    with _errors():
+        from handfast.connectors.pipeline import Pipeline
+
+        pipeline = Pipeline.read(file, engine=engine)
+        if pipeline.engine == "local":
+            from handfast.runner import local
+
+            local.run(pipeline, _screen())
+        else:
+            from handfast.runner import spark
+
+            spark.run(pipeline, _screen())
+
+
+def _screen(*, err: bool = False) -> Screen:
+    from rich.console import Console
+
+    from handfast.runner.screen import Screen
+
+    # a copy of stderr: Spark's log takes its place while Spark runs
+    return Screen(Console(file=os.fdopen(os.dup(2), "w", buffering=1))) if err else Screen(Console())
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What went wrong in one line, and the exit code that says whose fault it is."""
+    try:
+        yield
     except HandfastError as error:
         typer.echo(f"handfast: {error}", err=True)
         raise typer.Exit(_MISUSED if isinstance(error, SpecError) else _FAILED) from None
     except KeyboardInterrupt:
         typer.echo("handfast: stopped", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    raise typer.Exit(0 if equal else _FAILED)

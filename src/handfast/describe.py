@@ -35,7 +35,9 @@ def _predicate(plan: Plan) -> Iterator[str]:
         (len(conditions.bands), "band", "bands"),
         (len(conditions.residual), "other condition", "other conditions"),
     ]
-    yield f"  predicate  {plan.join.spec.on}"
+    first, *others = plan.join.spec.on.strip().splitlines()
+    yield f"  predicate  {first}"
+    yield from (_INDENT + line.strip() for line in others)
     yield f"{_INDENT}= " + ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in found if n)
 
 

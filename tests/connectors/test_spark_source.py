@@ -10,8 +10,9 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from handfast.connectors import spark_source
+from handfast.connectors.feed import Feed
 from handfast.connectors.generate import CellJoin, Equality, Workload, Zipf
-from handfast.connectors.spark_source import Feed, WorkloadSource
+from handfast.connectors.spark_source import WorkloadSource
 from handfast.errors import SpecError
 
 pytestmark = pytest.mark.spark

@@ -10,12 +10,15 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+import handfast.testing as hft
 from handfast import oracle
 from handfast.engines.local.engine import LocalJoin
 from handfast.plan import make_plan
@@ -23,12 +26,8 @@ from handfast.spec.join import BoundJoin, JoinSpec
 from tests.judges import duckdb_judge
 from tests.judges.rows import result_of, rows_of, schemas_of, tables_of
 
-TYPES: dict[str, tuple[pa.DataType, Callable[[str], Any]]] = {
-    "int": (pa.int32(), int),
-    "bigint": (pa.int64(), int),
-    "double": (pa.float64(), float),
-    "string": (pa.string(), str),
-}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TYPES = {"batch": "int", "stream": "string", "name": "string", "at": "timestamp"}
 Names = Counter[tuple[str, ...]]
 
 
@@ -122,32 +121,21 @@ def read(path: Path) -> Scenario:
     asked = {name: text.get(name) for name in ("window", "lateness", "sequence", "order") if name in text}
     asked |= {name: int(text[name] * 1_000_000) for name in ("valid_from", "valid_to") if name in text}  # in seconds
     spec = JoinSpec(("r", "s"), text["on"], time="at", **asked)
-    header, *lines = _cells(text["timeline"])
-    rows = [dict(zip(header, line, strict=True)) for line in lines]
-    types = {"name": "string", **text["columns"]}
-    batches = sorted({int(row["batch"]) for row in rows})
+    timeline = hft.table(text["timeline"], types=_TYPES | text["columns"], base=EPOCH)
+    batches = sorted(set(timeline["batch"].to_pylist()))
     return Scenario(
         text["title"],
         spec,
-        [{name: _table(rows, batch, name, types) for name in spec.names} for batch in batches],
+        [{name: _rows(timeline, batch, name) for name in spec.names} for batch in batches],
         Counter((r, s, at) for r, s, at in (line.split() for line in text["matches"])),
         set(text.get("late", [])),
         set(text.get("rejected", [])),
     )
 
 
-def _cells(table: str) -> list[list[str]]:
-    return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
-
-
-def _table(rows: list[dict[str, str]], batch: int, stream: str, types: dict[str, str]) -> pa.Table:
-    mine = [row for row in rows if int(row["batch"]) == batch and row["stream"] == stream]
-    micros = [None if row["at"] == "NULL" else int(Decimal(row["at"]) * 1_000_000) for row in mine]
-    columns = {"at": pa.array(micros, pa.timestamp("us", "UTC"))}
-    for name, kind in types.items():
-        type_, read_value = TYPES[kind]
-        columns[name] = pa.array([None if r[name] == "NULL" else read_value(r[name]) for r in mine], type_)
-    return pa.table(columns)
+def _rows(timeline: pa.Table, batch: int, stream: str) -> pa.Table:
+    mine = timeline.filter((pc.field("batch") == batch) & (pc.field("stream") == stream))
+    return mine.drop_columns(["batch", "stream"])
 
 
 def _seconds(micros: int) -> str:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import signal
-from collections import Counter
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
-
-import pyarrow as pa
+from typing import Self
 
 from handfast import oracle
 from handfast.demo.scenario import Scenario
 from handfast.errors import EngineError
-
-Match = tuple[Any, ...]  # the values of one row of the result, times in microseconds
+from handfast.rows import Values, multiset, tables_of
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What the oracle says, and how long it took."""
 
-    matches: list[Match]
+    matches: list[Values]
     seconds: float
 
 
@@ -32,8 +28,8 @@ class Judged:
 class Verdict:
     """The difference of two multisets of matches."""
 
-    missing: list[Match]
-    extra: list[Match]
+    missing: list[Values]
+    extra: list[Values]
 
     @property
     def equal(self) -> bool:
@@ -74,21 +70,15 @@ class Judge:
         return judged
 
 
-def judge(scenario: Scenario) -> list[Match]:
+def judge(scenario: Scenario) -> list[Values]:
     """All matches of the scenario's rows, by the definition."""
     tables = {name: scenario.workload.table(name, 0, scenario.rows) for name in scenario.spec.names}
-    return oracle.result(scenario.bound, {name: _times_as_micros(table).to_pylist() for name, table in tables.items()})
+    return oracle.result(scenario.bound, tables_of(tables))
 
 
-def as_matches(result: pa.Table) -> list[Match]:
-    """Spark's result as the oracle writes it."""
-    columns = [column.to_pylist() for column in _times_as_micros(result).columns]
-    return list(zip(*columns, strict=True))
-
-
-def compare(found: list[Match], expected: list[Match]) -> Verdict:
+def compare(found: list[Values], expected: list[Values]) -> Verdict:
     """What is missing in `found`, and what is in it too often."""
-    ours, right = Counter(found), Counter(expected)
+    ours, right = multiset(found), multiset(expected)
     return Verdict(list((right - ours).elements()), list((ours - right).elements()))
 
 
@@ -96,12 +86,3 @@ def _judge(scenario: Scenario, sender: Connection) -> None:
     start = perf_counter()
     matches = judge(scenario)
     sender.send(Judged(matches, perf_counter() - start))
-
-
-def _times_as_micros(table: pa.Table) -> pa.Table:
-    """The table with its times as the oracle reads them; Spark's and the workload's are in microseconds already."""
-    return table.cast(
-        pa.schema(
-            [field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in table.schema]
-        )
-    )

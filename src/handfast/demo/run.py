@@ -12,10 +12,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from handfast import api
-from handfast.demo.judge import Judge, as_matches, compare
+from handfast.demo.judge import Judge, compare
 from handfast.demo.scenario import Scenario
 from handfast.demo.screen import Batch, Screen, Summary
 from handfast.engines.spark import embedded
+from handfast.rows import result_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +27,7 @@ _LOOK = 0.2  # seconds between two looks at Spark's progress
 
 def run(scenario: Scenario, screen: Screen) -> bool:
     """Show the whole demo, and say whether Spark's result is the oracle's."""
-    embedded.check()
+    embedded.check("The demo")
     start = perf_counter()
     screen.introduce(scenario)
     with ExitStack() as stack:
@@ -48,7 +49,7 @@ def run(scenario: Scenario, screen: Screen) -> bool:
                 for batch in _run(api.join(streams, scenario.spec), Path(home, "checkpoint"), interrupts):
                     batches.append(batch)
                     show(batches)
-            matches = as_matches(spark.table(_RESULT).toArrow())
+            matches = result_of(spark.table(_RESULT).toArrow())
         with screen.waiting("the oracle is still trying every pair in the windows, one after the other"):
             judged = judge.wait()
     verdict = compare(matches, judged.matches)

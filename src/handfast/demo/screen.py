@@ -18,8 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from handfast import __version__
-from handfast.demo.judge import Judged, Match, Verdict
+from handfast.demo.judge import Judged, Verdict
 from handfast.demo.scenario import Scenario
+from handfast.rows import Values
 from handfast.spec.window import format_duration, parse_duration
 
 _WIDTH = 100  # the widest line of running text
@@ -43,7 +44,7 @@ class Summary:
 
     scenario: Scenario
     batches: Sequence[Batch]
-    matches: Sequence[Match]
+    matches: Sequence[Values]
     judged: Judged
     verdict: Verdict
     seconds: float

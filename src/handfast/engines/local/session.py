@@ -76,19 +76,26 @@ class Session:
 
         A batch that does not fit is refused whole, and the session goes on as if it had not come.
         """
+        return self.push_together({stream: rows})
+
+    def push_together(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
+        """Take in one batch of several streams at once: late is what the watermark had passed before any of them."""
         self._check_open()
-        position = self._position(stream)
-        batch = self._fitting(stream, rows)
-        self._check_memory(batch)
-        block, rejected = split(self._bound, position, batch)
-        blocks: list[Block | None] = [block if k == position else None for k in range(len(self._schemas))]
-        self._rows_in[stream] += batch.num_rows
-        if rejected is not None:
-            self._refuse("rejected", self._rejected, stream, rejected)
+        positions = {name: self._position(name) for name in streams}
+        batches = {name: self._fitting(name, rows) for name, rows in streams.items()}
+        self._check_memory(sum(batch.nbytes for batch in batches.values()))
+        blocks: list[Block | None] = [None] * len(self._schemas)
+        for name, batch in batches.items():
+            position = positions[name]
+            blocks[position], rejected = split(self._bound, position, batch)
+            self._rows_in[name] += batch.num_rows
+            if rejected is not None:
+                self._refuse("rejected", self._rejected, name, rejected)
         admitted, late = self._join.admission.admit(blocks, progress_of(blocks), self._now())
-        held_back = late[position]
-        if held_back is not None:
-            self._refuse("late", self._late, stream, held_back.batch)
+        for name, position in positions.items():
+            held_back = late[position]
+            if held_back is not None:
+                self._refuse("late", self._late, name, held_back.batch)
         return self._given(admitted)
 
     def advance(self, stream: str, time: Moment) -> list[pa.RecordBatch]:
@@ -177,14 +184,14 @@ class Session:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SpecError(f"A batch of stream {stream!r} does not fit its schema: {error}") from None
 
-    def _check_memory(self, batch: pa.RecordBatch) -> None:
+    def _check_memory(self, new: int) -> None:
         limit = self._options.memory_limit
         if limit is None:
             return
         held = sum(block.batch.nbytes for core in self._join.cores for block in core.blocks())
         held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._join.waiting(k))
         kept = sum(b.nbytes for own in (*self._late.values(), *self._rejected.values()) for b in own)
-        needed = held + kept + batch.nbytes * len(self._join.cores)
+        needed = held + kept + new * len(self._join.cores)
         if needed > limit:
             raise EngineError(
                 f"The batch would take the session to {needed:,} bytes, over its memory_limit of {limit:,}; nothing "

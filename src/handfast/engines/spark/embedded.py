@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 JAVA = 17  # the oldest that Spark 4 runs on
 
 
-def check() -> None:
-    """Refuse to start without PySpark and Java, and say what to install."""
+def check(what: str) -> None:
+    """Refuse to start without PySpark and Java, and say what to install; `what` needs them."""
     for package in ("pyspark", "pandas", "google.protobuf"):
         if not _is_there(package):
             raise MissingExtraError(
-                f"The demo needs the 'spark' extra ({package} is missing): pip install 'handfast[spark]'"
+                f"{what} needs the 'spark' extra ({package} is missing): pip install 'handfast[spark]'"
             )
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -70,8 +70,10 @@ class Interrupts:
 
 
 @contextmanager
-def session(cores: int, home: Path, interrupts: Interrupts) -> Iterator[SparkSession]:
-    """A local Spark session of so many cores that keeps all its files in `home`.
+def session(
+    cores: int, home: Path, interrupts: Interrupts, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A Spark session in this process that keeps all its files in `home`; local, unless `settings` name a master.
 
     Whatever is written to stderr meanwhile, above all Spark's log and its Python workers' output, goes to a file; if
     Spark fails, the file is kept and the error names it.
@@ -83,8 +85,8 @@ def session(cores: int, home: Path, interrupts: Interrupts) -> Iterator[SparkSes
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers run on any python3 of the PATH otherwise
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log = home / "spark.log"
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("handfast demo")
-    for name, value in _settings(home).items():
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("handfast")
+    for name, value in (_settings(home) | dict(settings or {})).items():
         builder = builder.config(name, value)
     try:
         with _stderr_in(log):  # the JVM inherits it, and hands it on to its Python workers
@@ -150,7 +152,7 @@ def _stderr_in(path: Path) -> Iterator[None]:
 
 def _keep(log: Path) -> Path:
     """Move the log to where it outlives its folder."""
-    descriptor, name = tempfile.mkstemp(prefix="handfast-demo-", suffix=".log")
+    descriptor, name = tempfile.mkstemp(prefix="handfast-", suffix=".log")
     with os.fdopen(descriptor, "wb") as file:
         file.write(log.read_bytes())
     return Path(name)

@@ -1,0 +1,1 @@
+"""A pipeline at work: `handfast run`, `explain` and `verify`."""
