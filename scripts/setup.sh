@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-extras="spark,bench,dev"
+extras="connect,bench,dev"
 java_needed=17
 stamp=.venv/.handfast-setup
 

@@ -13,7 +13,9 @@ import pytest
 import handfast as hf
 from handfast import oracle
 from handfast.flow.batch import schema_of
-from handfast.spec.expression import depth
+from handfast.kernels.program import make_program
+from handfast.spec.expression import depth, walk
+from tests.judges.rows import plain_values
 
 NOW = pa.array([0], pa.timestamp("us", "UTC"))
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())])
@@ -87,7 +89,13 @@ def test_ties_of_nanoseconds_are_ties_of_microseconds() -> None:
         pa.array(["a", "b"], pa.string_view()),
         pa.RunEndEncodedArray.from_arrays([1, 2], ["a", "b"]),
         pa.array([1, None], pa.decimal128(10, 2)),
+        pa.array([1, None], pa.decimal256(50, 2)),
+        pa.array([100, 200], pa.decimal128(5, -2)),
         pa.array([1, 2], pa.time64("us")),
+        pa.array([1, 2], pa.duration("us")),
+        pa.array([[("a", 1)], [("a", None)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([[{"a": [1]}], None], pa.list_(pa.struct([("a", pa.list_(pa.int8()))]))),
+        pa.array([b"ab", b"cd"], pa.binary(2)),
     ],
     ids=lambda column: str(column.type),
 )
@@ -126,6 +134,15 @@ def test_long_lists_are_no_deep_trees(shape: str) -> None:
     rows = {name: [{"ts": 0, "k": 1}] for name in ("r", "s")}
     assert [(0, 0)] == oracle.matches(bound, rows)
     assert depth(bound.predicate) < 20
+
+
+def test_a_long_list_is_a_set_and_not_compiled() -> None:
+    on = f"r.k IN ({', '.join(map(str, range(2_000)))}) AND s.k NOT IN ({', '.join(map(str, range(-500, 0)))}, NULL)"
+    columns = schema_of(SCHEMA)
+    bound = hf.JoinSpec(("r", "s"), on, window="1 s", time="ts").bind({"r": columns, "s": columns})
+    assert 3 == len(list(walk(make_program(bound.predicate, [], 2).condition)))
+    assert 0 == _matches(_one(k=1), _one(k=1), on)  # NULL is in the list
+    assert 1 == _matches(_one(k=1), _one(k=1), on.replace(", NULL", ""))
 
 
 def test_a_list_of_some_length_compiles() -> None:
@@ -187,3 +204,72 @@ def test_strings_of_every_kind_order_as_their_bytes_do() -> None:
     found = hf.join({"r": r, "s": r}, on="r.w < s.w", window="1 s", time="ts")
     expected = sorted((a, b) for a in words for b in words if a.encode() < b.encode())
     assert expected == sorted(zip(found["r_w"].to_pylist(), found["s_w"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "arrow",
+    [pa.decimal32(5, 2), pa.decimal64(12, 2), pa.decimal128(18, 2), pa.decimal128(19, 2), pa.decimal256(30, 2)],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "on", ["r.p = s.p", "r.p BETWEEN s.p - 0.05 AND s.p + 0.05", "r.p < s.p + 0.01", "r.p <=> s.p"]
+)
+def test_decimals_of_every_width_are_found_by_their_value(arrow: pa.DataType, on: str) -> None:
+    prices = [decimal.Decimal(text) for text in ("-3.25", "1.50", "2.00")]
+    table = pa.table({"ts": pa.array([0] * 4, NOW.type), "p": pa.array([*prices, None], pa.decimal128(38, 2))})
+    table = table.set_column(1, "p", table["p"].cast(arrow)).slice(1)
+    s = _one(k=1).append_column("p", pa.array([decimal.Decimal("1.50")], pa.decimal128(4, 2)))
+    assert 1 == _matches(table, s, on)
+
+
+def test_a_decimal_beyond_64_bits_is_wild_and_still_found() -> None:
+    r = pa.table({"ts": NOW, "p": pa.array([decimal.Decimal("9" * 30)], pa.decimal128(32, 2))})
+    assert 1 == _matches(r, r, "r.p BETWEEN s.p - 0.05 AND s.p + 0.05")
+    assert 1 == _matches(r, r, "r.p = s.p")
+
+
+@pytest.mark.parametrize("shift", ["0.000000000000000004", "0.000000000000000005", "0.000000000000000014"])
+def test_a_band_makes_room_for_the_roundings_of_wide_decimals(shift: str) -> None:
+    """With 38 digits s.p - 0.05 has 17 behind the point, and r.p is rounded to as many."""
+    money = pa.decimal128(38, 18)
+    for below, above in (("0.05", "0.05"), ("0", "0")):
+        on = f"r.p BETWEEN s.p - {below} AND s.p + {above}"
+        for sign in (1, -1):
+            r = pa.table({"ts": NOW, "p": pa.array([decimal.Decimal(shift) * sign + decimal.Decimal(above)], money)})
+            s = pa.table({"ts": NOW, "p": pa.array([decimal.Decimal(0)], money)})
+            bound = hf.JoinSpec(("r", "s"), on, window="1 s", time="ts").bind(
+                {name: schema_of(t.schema) for name, t in (("r", r), ("s", s))}
+            )
+            rows = {name: [{"ts": 0, "p": plain_values(t["p"])[0]}] for name, t in (("r", r), ("s", s))}
+            assert len(oracle.matches(bound, rows)) == _matches(r, s, on)
+
+
+@pytest.mark.parametrize(
+    "arrow", [pa.binary(), pa.large_binary(), pa.binary(2), pa.dictionary(pa.int32(), pa.binary())], ids=str
+)
+def test_binaries_of_every_layout_compare_byte_by_byte(arrow: pa.DataType) -> None:
+    codes = pa.array([b"\x00\x80", b"\x00\x7f", b"\xff\x00", None], pa.binary())
+    r = pa.table({"ts": pa.array([0] * 4, NOW.type), "x": codes.cast(arrow)})
+    s = pa.table({"ts": NOW, "x": pa.array([b"\x00\x80"], pa.binary())})
+    assert 1 == _matches(r, s, "r.x = s.x")
+    assert 1 == _matches(r, s, "r.x < s.x")
+    assert 2 == _matches(r, s, "r.x >= X'0080' AND s.x IS NOT NULL")
+
+
+@pytest.mark.parametrize(
+    ("on", "r", "s"),
+    [
+        ("CAST(ABS(r.d - s.d) AS INT) <= 3", 3.9, 0.0),
+        ("CAST(r.d AS INT) BETWEEN s.d - 1 AND s.d + 1", 3.9, 2.0),
+        ("CAST(r.d - s.d AS INT) = 0", -0.9, 0.0),
+        ("FLOOR(r.d) BETWEEN s.d - 1 AND s.d", 2.9, 2.0),
+    ],
+)
+def test_a_band_is_not_read_through_what_cuts_off_digits(on: str, r: float, s: float) -> None:
+    assert 1 == _matches(_one(d=r), _one(d=s), on)
+
+
+def test_a_function_of_constants_alone_is_a_condition_like_any_other() -> None:
+    assert 1 == _matches(_one(k=1), _one(k=2), "r.k = s.k OR UPPER('a') = 'A'")
+    assert 1 == _matches(_one(k=1), _one(k=2), "UPPER('a') = 'A'")
+    assert 0 == _matches(_one(k=1), _one(k=2), "r.k < s.k AND LENGTH(CONCAT('a', NULL)) = 1")

@@ -34,7 +34,7 @@ def table(*headings: str) -> list[list[str]]:
     found: list[list[str]] = []
     inside = False
     for line in SQL.splitlines():
-        cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split(" | ")]
+        cells = [cell.strip().replace(r"\|", "|") for cell in line.removeprefix("|").removesuffix("|").split(" | ")]
         if not line.startswith("|"):
             inside = False
         elif cells == list(headings):
@@ -65,6 +65,8 @@ TYPES: dict[str, tuple[pa.DataType, Callable[[str], Any]]] = {
     "boolean": (pa.bool_(), "true".__eq__),
     "date": (pa.date32(), date.fromisoformat),
     "decimal(10,2)": (pa.decimal128(10, 2), Decimal),
+    "decimal(38,18)": (pa.decimal128(38, 18), Decimal),
+    "binary": (pa.binary(), bytes.fromhex),
     "array<int>": (pa.list_(pa.int32()), str),
 }
 
@@ -84,14 +86,19 @@ ASKED: dict[str, Any] = {"window": "1 hour", "time": "ts"}
 EXAMPLES = [(code(condition), VALUES[value]) for condition, value, _ in table("condition", "is", "because")]
 REFUSED = [(code(condition), code(error)) for condition, error, _ in table("condition", "error", "way out")]
 FOUND = [(code(condition), found) for condition, found in table("condition", "found")]
+COMPILED = [code(cell) for (cell,) in table("compiled")]
+FILTERED = [code(cell) for cell, _ in table("filter", "after")]
+FAILURES = ("ARITHMETIC_OVERFLOW", "BY_ZERO", "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 
 
 def test_the_examples_were_found() -> None:
-    assert (16, 16) == (len(TABLES["r"].column_names), len(table("column", "type", "in `r`", "in `s`")))
+    assert (18, 18) == (len(TABLES["r"].column_names), len(table("column", "type", "in `r`", "in `s`")))
     assert math.isnan(TABLES["r"]["nan"][0].as_py())
     assert len(EXAMPLES) > 60
     assert len(REFUSED) > 10
     assert len(FOUND) > 10
+    assert len(COMPILED) > 15
+    assert len(FILTERED) > 5
     assert {True, False, None} == {value for _, value in EXAMPLES}
 
 
@@ -113,7 +120,7 @@ def test_spark_itself_says_the_same(spark: SparkSession) -> None:
         try:
             said = spark.sql(f"SELECT {condition} AS said FROM r CROSS JOIN s").collect()[0].said
         except PySparkException as error:
-            assert "ARITHMETIC_OVERFLOW" in str(error) or "BY_ZERO" in str(error), f"{condition}: {error}"
+            assert any(failure in str(error) for failure in FAILURES), f"{condition}: {error}"
             said = None
         if said is not value:
             differ.append((condition, value, said))
@@ -132,6 +139,18 @@ def test_a_refusal_is_what_the_page_says(condition: str, message: str) -> None:
 @pytest.mark.parametrize(("condition", "found"), FOUND)
 def test_what_is_found_is_what_the_page_says(condition: str, found: str) -> None:
     assert f"  = {found}" in hf.explain(TABLES, on=condition, **ASKED)
+
+
+@pytest.mark.parametrize("condition", COMPILED)
+def test_what_the_page_calls_compiled_never_falls_back(condition: str) -> None:
+    assert "\n  filter " not in hf.explain(TABLES, on=condition, **ASKED)
+
+
+@pytest.mark.parametrize("condition", FILTERED)
+def test_what_falls_back_is_said_with_its_reason(condition: str) -> None:
+    explained = hf.explain(TABLES, on=condition, **ASKED)
+    assert 1 == explained.count("\n  filter ")
+    assert 1 == explained.count("because no kernel says")
 
 
 @pytest.mark.parametrize("literal", [code(part) for cell, _ in table("literal", "type") for part in cell.split(", ")])

@@ -2,39 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from handfast.kernels.program import make_program
+from handfast.kernels.reach import is_native
 from handfast.plan import Plan
-from handfast.spec.join import ARRIVAL
-from handfast.spec.window import format_duration
+from handfast.spec.expression import Call, conjuncts, streams_of, walk
+from handfast.spec.join import ARRIVAL, Stream
+from handfast.spec.shown import shown
+from handfast.spec.window import CountWindow, format_duration
+
+_INDENT = " " * 13
 
 
 def describe(plan: Plan, *, engine: str) -> str:
     """The plan and its reasons, as text for a terminal."""
-    spec, conditions = plan.join.spec, plan.join.conditions
-    lines = [f"join of {' and '.join(spec.names)} on {engine}", f"  predicate  {spec.on}"]
+    spec = plan.join.spec
+    kind = "join" if spec.how == "inner" else f"{spec.how} join"
+    lines = [f"{kind} of {_listed(spec.names)} on {engine}", *_predicate(plan)]
+    for choice in plan.choices():
+        lines.append(f"  {choice.what:<10} {choice.choice}")
+        lines.append(_INDENT + (choice.reason if choice.what == "windows" else f"because {choice.reason}"))
+    lines += [*_fallbacks(plan), *_lateness(plan), *_when(plan)]
+    lines.append(f"  result     {', '.join(plan.join.output_names)}")
+    return "\n".join(lines)
+
+
+def _predicate(plan: Plan) -> Iterator[str]:
+    conditions = plan.join.conditions
     found = [
         (len(conditions.equalities), "equality", "equalities"),
         (len(conditions.bands), "band", "bands"),
         (len(conditions.residual), "other condition", "other conditions"),
     ]
-    lines.append("             = " + ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in found if n))
-    for choice in plan.choices():
-        lines.append(f"  {choice.what:<10} {choice.choice}")
-        lines.append(
-            f"             because {choice.reason}" if choice.what != "windows" else f"             {choice.reason}"
-        )
-    if spec.order == ARRIVAL:
-        lines.append("  order      by arrival")
-        lines.append("             a row's place is final when it comes: nothing waits, nothing is late")
-    elif any(stream.lateness is not None for stream in spec.streams):
-        late = ", ".join(f"{s.name}: {format_duration(s.lateness or 0)}" for s in spec.streams)
-        lines.append(f"  lateness   {late}")
-        lines.append(
-            "             the watermark is the least, over the streams, of the newest time minus the lateness;"
-        )
-        lines.append("             a row older than the watermark before its batch is late and does not join")
-    idle = [f"{s.name}: {format_duration(s.idle_timeout)}" for s in spec.streams if s.idle_timeout is not None]
+    yield f"  predicate  {plan.join.spec.on}"
+    yield f"{_INDENT}= " + ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in found if n)
+
+
+def _fallbacks(plan: Plan) -> Iterator[str]:
+    """The conditions that fall back: they are tried after the kernels, on the pairs these find."""
+    count = len(plan.join.schemas)
+    for condition in conjuncts(plan.join.predicate):
+        if make_program(condition, [], count).filters:
+            by = next(node for node in walk(condition) if isinstance(node, Call) and _is_beyond_kernels(node))
+            yield f"  filter     {shown(condition, plan.join.spec.names)}"
+            yield (
+                f"{_INDENT}because no kernel says {by.op.value} of {by.args[-1].type} across streams: "
+                "it is tried on each pair that the rest leaves"
+            )
+
+
+def _is_beyond_kernels(call: Call) -> bool:
+    return not is_native(call) and len(streams_of(call)) > 1
+
+
+def _lateness(plan: Plan) -> Iterator[str]:
+    streams = plan.join.spec.streams
+    if plan.join.spec.order == ARRIVAL:
+        yield "  order      by arrival"
+        yield f"{_INDENT}a row's place is final when it comes: nothing waits, nothing is late"
+    elif any(stream.lateness is not None for stream in streams):
+        yield "  lateness   " + ", ".join(f"{s.name}: {format_duration(s.lateness or 0)}" for s in streams)
+        yield f"{_INDENT}the watermark is the least, over the streams, of the newest time minus the lateness;"
+        yield f"{_INDENT}a row older than the watermark before its batch is late and does not join"
+    idle = [f"{s.name}: {format_duration(s.idle_timeout)}" for s in streams if s.idle_timeout is not None]
     if idle:
-        lines.append(f"  idle       {', '.join(idle)}")
-        lines.append("             a stream that has sent nothing for so long is not waited for until it sends again")
-    lines.append(f"  result     {', '.join(plan.join.output_names)}")
-    return "\n".join(lines)
+        yield f"  idle       {', '.join(idle)}"
+        yield f"{_INDENT}a stream that has sent nothing for so long is not waited for until it sends again"
+
+
+def _when(plan: Plan) -> Iterator[str]:
+    """When a row of the result is given."""
+    join = plan.join
+    if join.gives_pairs or join.spec.how == "semi":
+        what = "a match" if join.gives_pairs else "a row that matches"
+        if join.spec.in_order:
+            yield f"  given      {what} once the watermark has passed its last tuple, in the order of match_time"
+        elif join.counted and join.spec.order != ARRIVAL:
+            yield f"  given      {what} once the watermark has passed its last tuple: only then its place is final"
+        else:
+            yield f"  given      {what} as soon as its last tuple arrives"
+    if join.gives_unmatched:
+        for k in join.preserved:
+            yield f"  unmatched  {_last_chance(join.spec.streams[k])}"
+
+
+def _last_chance(stream: Stream) -> str:
+    if isinstance(stream.window, CountWindow):
+        return f"a row of {stream.name} once {stream.window} of {stream.name} behind it have their final place"
+    return f"a row of {stream.name} once the watermark has passed its time by {stream.window}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 import operator
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product, repeat
 from typing import Any
 
 from handfast.errors import InternalError
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts
 from handfast.spec.join import BoundJoin, Stream
+from handfast.spec.meaning import Refused, rescaled, rule, to_float32, wrapped
 from handfast.spec.types import Kind, Type
 from handfast.spec.window import CountWindow, Window
 
@@ -276,10 +275,6 @@ def _row(join: BoundJoin, tables: Tables, indices: Sequence[int | None]) -> tupl
 # --- the predicate --------------------------------------------------------------------------------------------------
 
 
-class Refused(ArithmeticError):
-    """Arithmetic that Spark's ANSI mode refuses: overflow, division by zero."""
-
-
 def evaluate(expr: Expr, rows: Sequence[Row]) -> Any:
     """The value of a typed tree for one row of each stream; None where it is NULL or Spark's ANSI mode refuses it."""
     try:
@@ -309,6 +304,10 @@ def compile(expr: Expr) -> Evaluator:
     if expr.op is Op.IS_NULL:
         inner = compile(expr.args[0])
         return lambda rows: inner(rows) is None
+    if expr.op in _CHOICES:
+        return _CHOICES[expr.op]([compile(arg) for arg in expr.args])
+    if expr.op not in _OWN or (expr.type.kind is Kind.DECIMAL and expr.op in (Op.MUL, Op.DIV, Op.MOD)):
+        return _function(rule(expr), [compile(arg) for arg in expr.args])
     if len(expr.args) == 1:
         return _unary(_unary_rule(expr), compile(expr.args[0]))
     a, b = map(compile, expr.args)
@@ -357,7 +356,7 @@ def _less(a: Evaluator, b: Evaluator) -> Evaluator:
         x, y = a(rows), b(rows)
         if x is None or y is None:
             return None
-        return bool(x < y or (y != y and x == x))  # NaN is equal to itself, and greater than anything else
+        return _is_less(x, y)
 
     return less
 
@@ -368,6 +367,60 @@ def _at_most(a: Evaluator, b: Evaluator) -> Evaluator:
         return None if x is None or y is None else x <= y or y != y
 
     return at_most
+
+
+def _function(apply: Callable[..., Any], args: list[Evaluator]) -> Evaluator:
+    def function(rows: Sequence[Row]) -> Any:
+        values = [arg(rows) for arg in args]
+        return None if any(value is None for value in values) else apply(*values)
+
+    return function
+
+
+def _case(args: list[Evaluator]) -> Evaluator:
+    *branches, default = args
+    pairs = list(zip(branches[::2], branches[1::2], strict=True))
+
+    def case(rows: Sequence[Row]) -> Any:
+        for condition, value in pairs:
+            if condition(rows) is True:
+                return value(rows)
+        return default(rows)
+
+    return case
+
+
+def _coalesce(args: list[Evaluator]) -> Evaluator:
+    def coalesce(rows: Sequence[Row]) -> Any:
+        return next((value for value in (arg(rows) for arg in args) if value is not None), None)
+
+    return coalesce
+
+
+def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[[list[Evaluator]], Evaluator]:
+    def make(args: list[Evaluator]) -> Evaluator:
+        def extreme(rows: Sequence[Row]) -> Any:
+            best = None
+            for value in [arg(rows) for arg in args]:
+                if best is None or (value is not None and is_better(value, best)):
+                    best = value
+            return best
+
+        return extreme
+
+    return make
+
+
+def _is_less(x: Any, y: Any) -> bool:
+    return bool(x < y or (y != y and x == x))  # NaN is equal to itself, and greater than anything else
+
+
+_CHOICES: dict[Op, Callable[[list[Evaluator]], Evaluator]] = {
+    Op.CASE: _case,
+    Op.COALESCE: _coalesce,
+    Op.GREATEST: _extreme(lambda x, y: _is_less(y, x)),
+    Op.LEAST: _extreme(_is_less),
+}
 
 
 def _unary(rule: Callable[[Any], Any], a: Evaluator) -> Evaluator:
@@ -397,7 +450,9 @@ def _binary_rule(expr: Call) -> Callable[[Any, Any], Any]:
         # the double result of + - * % on two floats, rounded once more, is the float result
         return lambda x, y: to_float32(rule(x, y))
     if expr.type.kind is Kind.DECIMAL:
-        return rule  # the type has room for every result
+        return rule  # the type has room for every sum
+    if expr.type.kind is Kind.DATE:
+        return lambda x, y: wrapped(rule(x, y), 32)
     low, high = _bounds(expr.type)
 
     def checked(x: int, y: int) -> int:
@@ -460,22 +515,43 @@ def _unary_rule(expr: Call) -> Callable[[Any], Any]:
 
 
 def _cast_rule(source: Type, target: Type) -> Callable[[Any], Any]:
-    """How a value of one type becomes one of another; only casts that lose nothing but float digits occur."""
-    if target.kind is Kind.DECIMAL:
-        factor = 10 ** (target.scale - source.scale)
-        return lambda x: x * factor
-    if target.is_integer and source.is_integer:
+    """How a value of one type becomes one of another; what lies beyond the target is refused."""
+    if source.kind is Kind.NULL or source == target:
         return lambda x: x
+    if target.kind is Kind.DECIMAL:
+        return lambda x: rescaled(x, source.scale, target)
+    if target.kind is Kind.TIMESTAMP_NTZ:
+        return _within(target, lambda days: days * 86_400_000_000)
+    if target.kind is Kind.DATE:
+        return lambda time: time // 86_400_000_000
     if target.is_floating and source.is_floating:
         return to_float32 if target.kind is Kind.FLOAT else lambda x: x
     if target.is_floating:
-        unit = 10**source.scale
-        if target.kind is Kind.DOUBLE:
-            return lambda x: x / unit  # Python divides integers with one correct rounding
-        return lambda x: to_float32(Fraction(x, unit))
-    if source.kind is Kind.NULL or source == target:
-        return lambda x: x
-    raise InternalError(f"The oracle does not know a cast from {source} to {target}")
+        return rule(Call(Op.CAST, (Literal(0, source),), target))
+    unit = 10**source.scale
+    if source.is_floating:
+        return lambda x: _truncated(x, target)
+    return _within(target, lambda x: x if unit == 1 else abs(x) // unit * (1 if x > 0 else -1))
+
+
+def _within(target: Type, convert: Callable[[int], int]) -> Callable[[int], int]:
+    low, high = _bounds(target)
+
+    def checked(x: int) -> int:
+        y = convert(x)
+        if low <= y <= high:
+            return y
+        raise Refused(f"{x} is beyond {target}")
+
+    return checked
+
+
+def _truncated(x: float, target: Type) -> int:
+    """A floating number without what is behind the point; just beyond the largest bigint there is no other double."""
+    low, high = _bounds(target)
+    if x != x or math.isinf(x) or not (math.floor(x) <= float(high) and math.ceil(x) >= low):
+        raise Refused(f"{x} is beyond {target}")
+    return min(math.trunc(x), high)
 
 
 def _bounds(type_: Type) -> tuple[int, int]:
@@ -484,17 +560,4 @@ def _bounds(type_: Type) -> tuple[int, int]:
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
-_FLOAT = struct.Struct("@f")  # native: what is too large becomes infinite, where "<f" would raise
-
-
-def to_float32(x: float | Fraction) -> float:
-    """The nearest 32-bit float, ties to even, infinity beyond the largest."""
-    return float(_FLOAT.unpack(_FLOAT.pack(_odd(x) if isinstance(x, Fraction) else x))[0])
-
-
-def _odd(x: Fraction) -> float:
-    """A double that rounds to the same 32-bit float as `x` does: two roundings in a row could differ from one."""
-    near = float(x)
-    if Fraction(near) == x or math.frexp(near)[0] * 2**53 % 2:
-        return near
-    return math.nextafter(near, math.inf if Fraction(near) < x else -math.inf)
+_OWN = frozenset({*_ARITHMETIC, Op.EQ, Op.LT, Op.LE, Op.NOT, Op.NEG, Op.ABS, Op.CAST})

@@ -149,7 +149,7 @@ class Plan:
 
     def _window_choice(self) -> Choice:
         windows = ", ".join(f"{s.name}: {s.window}" for s in self.join.spec.streams)
-        return Choice("windows", windows, f"as an interval: {self.join.interval()}")
+        return Choice("windows", windows, self.join.interval())
 
     def _name(self, stream: int) -> str:
         return self.join.spec.names[stream]

@@ -43,7 +43,7 @@ def test_the_cases_cover_what_they_must(record_property: Callable[[str, object],
     assert both >= 0.6 * CASES
     for feature in ("ties", "expiry", "disorder", "nulls"):
         assert shares[feature] >= 0.2, feature
-    assert len(SHAPES) <= 60
+    assert len(SHAPES) <= 90
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

@@ -13,7 +13,7 @@ import pytest
 
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.errors import EngineError
-from handfast.flow.admission import Admission, progress_of, take_in
+from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import HOME, Block
 from handfast.flow.stamper import Stamper
@@ -53,9 +53,9 @@ def _steps(case: Case) -> Iterator[tuple[list[Block | None], Horizon, Plan]]:
     admission, stamper = Admission(plan.join), Stamper(plan.join)
     for step in [*case.steps, None]:
         tables = step or {}
-        named = zip(case.streams, plan.join.times, strict=True)
-        blocks = [take_in(as_batch(tables[n]), time) if n in tables else None for n, time in named]
-        admitted = admission.admit(blocks, progress_of(blocks))
+        named = enumerate(case.streams)
+        blocks = [split(plan.join, k, as_batch(tables[n]))[0] if n in tables else None for k, n in named]
+        admitted, _ = admission.admit(blocks, progress_of(blocks), 0)
         horizon = Horizon(admission.watermark if step is not None else END, (0,) * len(case.streams))
         if plan.join.counted:
             admitted, horizon = stamper.stamp(admitted, horizon.time)
@@ -156,9 +156,10 @@ def test_memory_follows_a_count_window() -> None:
 def test_late_rows_are_left_at_the_door() -> None:
     admission = Admission(_plan(lateness="2 s").join)
     first = [_block([(10 * SECOND, 1)]), _block([(10 * SECOND, 2)])]
-    assert first == admission.admit(first, progress_of(first))
+    assert (first, [None, None]) == admission.admit(first, progress_of(first), 0)
     late, just_in_time = (8 * SECOND - 1, 1), (8 * SECOND, 1)
     second = [None, _block([late, just_in_time])]
-    _, kept = admission.admit(second, progress_of(second))
+    (_, kept), (_, left) = admission.admit(second, progress_of(second), 0)
     assert kept is not None
-    assert [8 * SECOND] == kept.times.tolist()
+    assert left is not None
+    assert ([8 * SECOND], [8 * SECOND - 1]) == (kept.times.tolist(), left.times.tolist())

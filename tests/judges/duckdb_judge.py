@@ -23,9 +23,10 @@ from tests.judges.rows import rows_of
 FIRST_TIME, LAST_TIME = -62135596800000000, 253402300799999999
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "timestamp": 64, "timestamp_ntz": 64, "interval": 64}
 DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+MOST_DIGITS, LEAST_SCALE = 38, 6
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
-DUCKDB = {"boolean": "BOOLEAN", "string": "VARCHAR", "float": "FLOAT", "double": "DOUBLE"}
+DUCKDB = {"boolean": "BOOLEAN", "string": "VARCHAR", "binary": "BLOB", "float": "FLOAT", "double": "DOUBLE"}
 ARROW = {
     pa.bool_(): "boolean",
     pa.int8(): "tinyint",
@@ -36,6 +37,7 @@ ARROW = {
     pa.float64(): "double",
     pa.string(): "string",
     pa.large_string(): "string",
+    pa.binary(): "binary",
     pa.date32(): "date",
     pa.null(): "null",
 }
@@ -330,6 +332,43 @@ class _Translator:
     def arithmetic(self, node: exp.Binary) -> Term:
         return _arithmetic(_SIGNS[type(node)], self.term(node.this), self.term(node.expression))
 
+    def like(self, node: exp.Like) -> Term:
+        text, pattern = self.term(node.this), self.term(node.expression)
+        sql = f"({text.sql} LIKE {pattern.sql} ESCAPE '\\')"
+        return Term(f"(NOT {sql})" if node.args.get("negate") else sql, BOOLEAN, _any(text.fails, pattern.fails))
+
+    def cased(self, node: exp.Upper | exp.Lower) -> Term:
+        inner = self.term(node.this)
+        return Term(f"{type(node).__name__.lower()}({inner.sql})", inner.type, inner.fails)
+
+    def joined(self, node: exp.DPipe) -> Term:
+        a, b = self.term(node.this), self.term(node.expression)
+        return Term(f"({a.sql} || {b.sql})", a.type, _any(a.fails, b.fails))
+
+    def part(self, node: exp.Substring) -> Term:
+        inner = self.term(node.this)
+        start, length = (int(node.args[name].this) for name in ("start", "length"))
+        return Term(f"substring({inner.sql}, {start}, {length})", inner.type, inner.fails)
+
+    def case(self, node: exp.Case) -> Term:
+        """Lazy: what is not chosen does not fail."""
+        [branch] = node.args["ifs"]
+        condition, chosen, other = (
+            self.term(part) for part in (branch.this, branch.args["true"], node.args["default"])
+        )
+        common = _common(chosen.type, other.type)
+        sql = f"(CASE WHEN {condition.sql} THEN {_to(chosen, common).sql} ELSE {_to(other, common).sql} END)"
+        fails = f"(CASE WHEN {condition.sql} THEN {chosen.fails} ELSE {other.fails} END)"
+        return Term(sql, common, _any(condition.fails, fails))
+
+    def greatest(self, node: exp.Greatest) -> Term:
+        terms = [self.term(part) for part in (node.this, *node.expressions)]
+        return Term(f"greatest({', '.join(t.sql for t in terms)})", terms[0].type, _any(*(t.fails for t in terms)))
+
+    def days(self, node: exp.DateDiff) -> Term:
+        a, b = self.term(node.this), self.term(node.expression)
+        return Term(f"({a.sql} - {b.sql})", SparkType("int"), _any(a.fails, b.fails))
+
     def interval(self, node: exp.Interval) -> Term:
         unit = node.args["unit"].name.upper().removesuffix("S")
         micros = Decimal(node.this.this) * INTERVAL_UNITS[unit]
@@ -360,6 +399,13 @@ class _Translator:
         exp.In: among,
         exp.Is: is_,
         exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod: arithmetic,
+        exp.Like: like,
+        exp.Upper | exp.Lower: cased,
+        exp.DPipe: joined,
+        exp.Substring: part,
+        exp.Case: case,
+        exp.Greatest: greatest,
+        exp.DateDiff: days,
         exp.Interval: interval,
         exp.Cast: cast,
     }
@@ -440,8 +486,20 @@ def _or(a: Term, b: Term) -> Term:
 
 
 def _compare(sign: str, a: Term, b: Term) -> Term:
-    common = _common(a.type, b.type)
-    return Term(f"({_to(a, common).sql} {sign} {_to(b, common).sql})", BOOLEAN, _any(a.fails, b.fails))
+    common = _common(*_beside(a, b))
+    x, y = _to(a, common), _to(b, common)
+    return Term(f"({x.sql} {sign} {y.sql})", BOOLEAN, _any(x.fails, y.fails))
+
+
+def _beside(a: Term, b: Term) -> tuple[SparkType, SparkType]:
+    """Both types; an integer literal beside a decimal has the digits it is written with."""
+
+    def type_(term: Term, other: Term) -> SparkType:
+        if other.type.name == "decimal" and term.type.name in INTEGERS and term.constant is not None:
+            return SparkType("decimal", len(str(abs(int(term.constant)))), 0)
+        return term.type
+
+    return type_(a, b), type_(b, a)
 
 
 def _common(a: SparkType, b: SparkType) -> SparkType:
@@ -456,12 +514,34 @@ def _common(a: SparkType, b: SparkType) -> SparkType:
     if a.name in INTEGERS and b.name in INTEGERS:
         return max(a, b, key=lambda t: BITS[t.name])
     a, b = _decimal(a), _decimal(b)
-    scale = max(a.scale, b.scale)
-    return SparkType("decimal", max(a.digits - a.scale, b.digits - b.scale) + scale, scale)
+    whole, scale = max(a.digits - a.scale, b.digits - b.scale), max(a.scale, b.scale)
+    return SparkType("decimal", min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS - whole))
+
+
+def _adjusted(digits: int, scale: int) -> SparkType:
+    """The type of a result: with too many digits it loses some behind the point."""
+    if digits <= MOST_DIGITS:
+        return SparkType("decimal", digits, scale)
+    return SparkType("decimal", MOST_DIGITS, max(MOST_DIGITS - digits + scale, min(scale, LEAST_SCALE)))
 
 
 def _decimal(type_: SparkType) -> SparkType:
     return type_ if type_.name == "decimal" else SparkType("decimal", DIGITS[type_.name], 0)
+
+
+def _rescaled(sql: str, scale: int, target: SparkType, *fails: str) -> Term:
+    """An unscaled integer with another number of digits behind the point, halves away from zero."""
+    shift = target.scale - scale
+    if shift >= 0:
+        moved = f"({sql} * {_huge(10**shift)})"
+    else:
+        unit, half = _huge(10**-shift), _huge(10**-shift // 2)
+        moved = f"(CASE WHEN {sql} < 0 THEN -((-{sql} + {half}) // {unit}) ELSE ({sql} + {half}) // {unit} END)"
+    return Term(moved, target, _any(*fails, f"(abs({moved}) >= {_huge(10**target.digits)})"))
+
+
+def _huge(number: int) -> str:
+    return f"CAST('{number}' AS HUGEINT)"
 
 
 def _to(term: Term, target: SparkType) -> Term:
@@ -476,7 +556,10 @@ def _to(term: Term, target: SparkType) -> Term:
             return _float_constant(term.constant, target)
         return Term(_floating(term, target), target, term.fails)
     if target.name == "decimal":
-        return Term(f"({term.sql} * {10 ** (target.scale - source.scale)}::HUGEINT)", target, term.fails)
+        exact = _decimal(source)
+        if target.scale >= exact.scale and target.digits - target.scale >= exact.digits - exact.scale:
+            return Term(f"({term.sql} * {_huge(10 ** (target.scale - source.scale))})", target, term.fails)
+        return _rescaled(term.sql, source.scale, target, term.fails)
     if target.name in INTEGERS and source.name in INTEGERS and BITS[target.name] >= BITS[source.name]:
         return Term(term.sql, target, term.fails, term.constant)
     raise CannotSay(f"no words for a cast from {source} to {target}")
@@ -494,7 +577,11 @@ def _floating(term: Term, target: SparkType) -> str:
     whole = f"CAST({term.sql} AS BIGINT)"  # by way of BIGINT: from HUGEINT, DuckDB rounds twice
     if term.type.scale == 0 and term.type.name != "decimal":
         return f"CAST({whole} AS {DUCKDB[target.name]})"
-    if term.type.digits > 15 or target.name == "float":
+    if term.type.digits > 15:  # by way of text, which DuckDB reads with one rounding
+        digits = f"lpad(CAST(abs({term.sql}) AS VARCHAR), {term.type.digits + 1}, '0')"
+        text = f"(CASE WHEN {term.sql} < 0 THEN '-' ELSE '' END || {digits} || 'e-{term.type.scale}')"
+        return f"CAST({text} AS {DUCKDB[target.name]})"
+    if target.name == "float":
         raise CannotSay(f"no exact words for a cast from {term.type} to {target.name}")
     return f"(CAST({whole} AS DOUBLE) / 1e{term.type.scale})"
 
@@ -520,8 +607,10 @@ def _signed(term: Term, form: str) -> Term:
 def _arithmetic(sign: str, a: Term, b: Term) -> Term:
     temporal = _temporal(sign, a.type, b.type)
     if temporal is not None:
+        if temporal.name == "date":  # these days do not go round
+            return Term(f"({a.sql} {sign} {b.sql})", temporal, _any(a.fails, b.fails))
         return _checked(f"({a.sql} {sign} {b.sql})", temporal, a.fails, b.fails)
-    common = _common(a.type, b.type)
+    common = _common(*_beside(a, b))
     if common == NULL or (sign == "/" and common.name != "decimal"):
         common = SparkType("double")
     if common.name == "decimal":
@@ -539,18 +628,29 @@ def _arithmetic(sign: str, a: Term, b: Term) -> Term:
 
 
 def _decimal_arithmetic(sign: str, a: Term, b: Term, common: SparkType) -> Term:
-    if sign in "/%":
-        raise CannotSay("decimal division")
+    left, right = (_decimal(t if t != NULL else common) for t in _beside(a, b))
+    x, y = _to(a, left).sql, _to(b, right).sql
+    whole, scale = max(left.digits - left.scale, right.digits - right.scale), max(left.scale, right.scale)
     if sign == "*":
-        left, right = (_decimal(t.type if t.type != NULL else common) for t in (a, b))
-        target = SparkType("decimal", left.digits + right.digits + 1, left.scale + right.scale)
-        return Term(f"({_to(a, left).sql} * {_to(b, right).sql})", target, _any(a.fails, b.fails))
-    target = SparkType("decimal", common.digits + 1, common.scale)
-    return Term(f"({_to(a, target).sql} {sign} {_to(b, target).sql})", target, _any(a.fails, b.fails))
+        product = left.scale + right.scale
+        return _rescaled(f"({x} * {y})", product, _adjusted(left.digits + right.digits + 1, product), a.fails, b.fails)
+    if sign == "/":
+        digits = max(LEAST_SCALE, left.scale + right.digits + 1)
+        target = _adjusted(left.digits - left.scale + right.scale + digits, digits)
+        zero = f"({x} IS NOT NULL AND {y} = 0)"
+        shift = target.scale + right.scale - left.scale
+        doubled = f"((2 * abs({x}) * {_huge(10**shift)} + abs({y})) // (2 * abs(NULLIF({y}, 0))))"
+        return Term(f"({doubled} * sign({x}) * sign({y}))", target, _any(a.fails, b.fails, zero))
+    if sign == "%":
+        raise CannotSay("remainders of decimals")
+    x, y = (f"({sql} * {_huge(10 ** (scale - t.scale))})" for sql, t in ((x, left), (y, right)))
+    return _rescaled(f"({x} {sign} {y})", scale, _adjusted(whole + scale + 1, scale), a.fails, b.fails)
 
 
 def _temporal(sign: str, a: SparkType, b: SparkType) -> SparkType | None:
     moments = ("timestamp", "timestamp_ntz")
+    if sign in "+-" and a.name == "date" and b.name in INTEGERS:
+        return a
     if sign == "-" and a.name in moments and a == b:
         return INTERVAL
     if sign in "+-" and b == INTERVAL and a.name in (*moments, "interval"):

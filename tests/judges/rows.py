@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -36,8 +37,10 @@ def type_of(arrow: pa.DataType) -> Type:
         return types.TIMESTAMP if arrow.tz else types.TIMESTAMP_NTZ
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
         return types.STRING
-    if pa.types.is_decimal128(arrow):
+    if pa.types.is_decimal(arrow) and arrow.precision <= 38:
         return types.decimal(arrow.precision, arrow.scale)
+    if pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow):
+        return types.BINARY
     return _PLAIN.get(arrow, Type(Kind.PAYLOAD, label=str(arrow)))
 
 
@@ -76,8 +79,15 @@ def plain_values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_date32(arrow):
         return column.cast(pa.int32()).to_pylist()
     if pa.types.is_decimal(arrow):
-        return [None if d is None else int(d.scaleb(arrow.scale)) for d in column.to_pylist()]
+        return [None if d is None else _unscaled(d, arrow.scale) for d in column.to_pylist()]
     return [_frozen(value) for value in column.to_pylist()]
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    """All its digits, whatever the context of decimals is."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return (-1) ** sign * int("".join(map(str, digits))) * 10 ** (exponent + scale)
 
 
 def _frozen(value: Any) -> Any:

@@ -26,6 +26,15 @@ THREE = (
     Shape("every triple", "TRUE", more=("",)),
     Shape("three strings in order", "{x} < {a} AND {a} <= {m}", "x:string", "a:string", more=("m:string",)),
     Shape("three may be NULL", "{x} <=> {a} AND ({m} IS NULL OR {m} = {x})", "x:int", "a:int", more=("m:int",)),
+    Shape("patterns of two", "{x} = {a} AND {b} LIKE {m}", "x:int", "a:int b:string", more=("m:pattern",)),
+    Shape(
+        "patterns of three",
+        "{x} || {a} LIKE {m} AND {y} <= {n}",
+        "x:string y:price",
+        "a:string",
+        more=("m:pattern n:price",),
+    ),
+    Shape("prices", _BETWEEN + " AND ABS({x} - {m}) <= {d}", "x:price", "a:price", "d:decimal", ("m:money",)),
     Shape("quotient of three", "({x} + {a}) / {m} >= {c}", "x:int", "a:int", "c:double", ("m:int",)),
 )
 FOUR = (

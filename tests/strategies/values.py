@@ -6,6 +6,7 @@ import math
 import random
 import struct
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,10 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "struct": pa.struct([("u", pa.int64()), ("v", pa.string())]),
     "binary": pa.binary(),
     "decimal": pa.decimal128(10, 2),
+    "price": pa.decimal128(10, 2),
+    "money": pa.decimal128(38, 18),
+    "bytes": pa.binary(),
+    "pattern": pa.string(),
 }
 PAYLOADS = ("int", "double", "string", "bool", "list", "struct", "binary", "decimal", "date")
 WORDS = (
@@ -39,6 +44,7 @@ WORDS = (
     "\U0001f600",
     "a b",
 )  # the last but one sorts by UTF-8, not UTF-16
+PATTERNS = ("%", "_", "", "a%", "%b", "_b", "é", "%日%", "\\%", "a_b")
 TICKS = {1: "microseconds", 1_000: "milliseconds", 1_000_000: "seconds", 60_000_000: "minutes", 3_600_000_000: "hours"}
 BASES = (0, -1_000_000_000_000_000, 1_700_000_000_000_000, 951_782_400_000_000)
 _SPECIAL_DOUBLES = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1.7976931348623157e308, 5e-324)
@@ -140,6 +146,18 @@ class Draw:
     def _decimal(self) -> str:
         return f"{self._integer()}.{self.rng.randrange(100):02}"
 
+    def _price(self) -> Decimal:
+        return Decimal(self._integer()) + Decimal(self.rng.choice(("0", "0.05", "0.50", "0.99")))
+
+    def _money(self) -> Decimal:
+        return self._price() + Decimal(self.rng.choice(("0", "0", "0", "0.000000000000000005")))
+
+    def _bytes(self) -> bytes:
+        return bytes(self.rng.choice((0, 1, 127, 128, 255)) for _ in range(self.rng.randrange(3)))
+
+    def _pattern(self) -> str:
+        return self.rng.choice(PATTERNS)
+
     def constant(self, kind: str) -> str:
         """A constant as SQL."""
         rng = self.rng
@@ -159,6 +177,8 @@ class Draw:
             return f"{rng.randrange(1, 10)}e-1"
         if kind == "double":
             return rng.choice(("0.5D", "1e0", "1.5D", "0.1D", "2.3e0"))
+        if kind == "pattern":
+            return "'" + rng.choice(PATTERNS).replace("\\", "\\\\") + "'"
         if kind == "string":
             return f"'{rng.choice(self.words)}'"
         assert kind == "gap", kind

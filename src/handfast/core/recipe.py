@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from handfast.kernels.bands import band_terms
-from handfast.kernels.columns import ColumnReader, Columns, compares_order_of_strings
+from handfast.kernels.columns import ColumnReader, Columns
+from handfast.kernels.compute import compares_order_of_strings
 from handfast.kernels.keys import KeyMaker
 from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.program import Program, make_program
@@ -32,7 +33,7 @@ class Pairing:
     def view(self, columns: Columns) -> Columns:
         """The columns of a run of tuples with the stamps that count for these two streams."""
         seen = tuple(columns.seen[stream] for stream in self.streams) if columns.seen else ()
-        return Columns(columns.values, columns.statuses, columns.times, seen)
+        return replace(columns, seen=seen)
 
 
 class Recipe:
@@ -46,8 +47,7 @@ class Recipe:
         keys += [term for pair in plan.pairs for band in pair.bands for term in band_terms(band)]
         self.program = make_program(join.predicate, keys, streams)
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
-        rest = [part for part in conjuncts(self.program.condition) if len(streams_of(part)) > 2]
-        self.rest = TupleKernel(conjunction(rest), self.program.slots) if rest else None
+        self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
         self.turns = [self._turns(stream) for stream in range(streams)]
         self._ordered_strings = compares_order_of_strings(join.predicate)
@@ -63,7 +63,7 @@ class Recipe:
     def _pairing(self, pair: PairPlan) -> Pairing:
         lower, upper = pair.streams
         inputs = self.program.inputs[lower], self.program.inputs[upper]
-        own = Program(inputs, self._condition(pair.streams))
+        own = Program(inputs, self._condition(pair.streams), self._filters(pair.streams))
         kernels = PairKernels(own, window_rule(self.plan, pair.streams))
         keys = KeyMaker(self.program, pair.equalities, pair.bands) if pair.indexed else None
         return Pairing(pair.streams, kernels, keys)
@@ -74,6 +74,17 @@ class Recipe:
             return self.program.condition
         parts = conjuncts(self.program.condition)
         return conjunction([part for part in parts if streams_of(part) <= set(pair)])
+
+    def _filters(self, pair: Pair) -> tuple[Expr, ...]:
+        return tuple(part for part in self.program.filters if streams_of(part) <= set(pair))
+
+    def _rest(self) -> TupleKernel | None:
+        """What the predicate asks of three streams and more at once."""
+        condition = [part for part in conjuncts(self.program.condition) if len(streams_of(part)) > 2]
+        filters = tuple(part for part in self.program.filters if len(streams_of(part)) > 2)
+        if not condition and not filters:
+            return None
+        return TupleKernel(Program(self.program.inputs, conjunction(condition), filters))
 
     def _turns(self, start: int) -> list[tuple[int, int]]:
         """The windows that a new tuple's partners are sought in, in turn, each with the stream to seek from.

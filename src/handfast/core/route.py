@@ -17,7 +17,6 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.keys import canonical, equal_keys, mix
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
-from handfast.spec.types import Kind
 
 _STRIPE_BITS = 4  # a stripe is 16 buckets wide: few tuples lie near its borders
 
@@ -115,7 +114,7 @@ class Router:
         hashes = np.frombuffer(b"".join(digests), np.int64)
         inputs = self._recipe.program.inputs[self._stream]
         values = [
-            hashes[value] if known.column.type.kind is Kind.STRING else value
+            hashes[value] if known.column.type.is_text else value
             for known, value in zip(inputs, columns.values, strict=True)
         ]
         return Columns(values, columns.statuses, columns.times)

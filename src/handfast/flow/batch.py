@@ -36,6 +36,8 @@ def type_of(arrow: pa.DataType) -> Type:
         pa.float64(): types.DOUBLE,
         pa.string(): types.STRING,
         pa.large_string(): types.STRING,
+        pa.binary(): types.BINARY,
+        pa.large_binary(): types.BINARY,
         pa.date32(): types.DATE,
         pa.date64(): types.DATE,
     }
@@ -43,8 +45,12 @@ def type_of(arrow: pa.DataType) -> Type:
         return simple[arrow]
     if pa.types.is_timestamp(arrow):
         return types.TIMESTAMP_NTZ if arrow.tz is None else types.TIMESTAMP
-    if pa.types.is_dictionary(arrow) and type_of(arrow.value_type) == types.STRING:
-        return types.STRING
+    if pa.types.is_fixed_size_binary(arrow):
+        return types.BINARY
+    if pa.types.is_decimal(arrow) and 0 <= arrow.scale and max(arrow.precision, arrow.scale) <= types.MAX_PRECISION:
+        return types.decimal(max(arrow.precision, arrow.scale), arrow.scale)
+    if pa.types.is_dictionary(arrow) and type_of(arrow.value_type) in (types.STRING, types.BINARY):
+        return type_of(arrow.value_type)
     return Type(Kind.PAYLOAD, label=str(arrow))
 
 

@@ -210,7 +210,7 @@ def _read(builder: ir.IRBuilder, array: ir.Value, type_: ir.Type, position: ir.V
 
 
 def _write(builder: ir.IRBuilder, array: ir.Value, position: ir.Value, value: ir.Value) -> None:
-    builder.store(value, builder.gep(_pointer(builder, array), [position], source_etype=value.type))
+    builder.store(value, builder.gep(_pointer(builder, array), [position], source_etype=value.type), align=1)
 
 
 def _read_lanes(builder: ir.IRBuilder, array: ir.Value, type_: ir.Type, position: ir.Value, width: int) -> ir.Value:

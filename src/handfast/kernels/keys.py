@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from handfast.kernels.bands import BandScale, Range
 from handfast.kernels.cells import Cells
-from handfast.kernels.columns import Array, Columns
+from handfast.kernels.columns import Columns
+from handfast.kernels.compute import Array
 from handfast.kernels.program import Program
 from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
 from handfast.spec.classify import Band, Equality
@@ -75,6 +76,11 @@ def equal_keys(columns: Columns, positions: list[int]) -> tuple[Cells, NDArray[n
 
 def canonical(values: Array) -> Cells:
     """The same bits for values that compare equal: one NaN, one zero."""
+    if values.dtype.kind == "V":  # a decimal of several words
+        first, *others = np.ascontiguousarray(values).view(np.uint64).reshape(len(values), -1).T
+        for word in others:
+            first = mix(first * _MIX + word)
+        return first
     if values.dtype.kind == "f":
         values = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
         return np.where(np.isnan(values), np.nan, values).view(np.uint64)

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.columns import Columns, addresses
+from handfast.kernels.columns import Columns
 from handfast.kernels.compile import blank, check_kernel, derive_kernel, scan_kernel
-from handfast.kernels.program import Program, Slot
+from handfast.kernels.compute import addresses
+from handfast.kernels.filters import Filters
+from handfast.kernels.program import Program
 from handfast.kernels.window import WindowRule
-from handfast.spec.expression import Expr, number_literals
+from handfast.spec.expression import number_literals
 
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in stream 1
@@ -28,6 +30,7 @@ class PairKernels:
         self._shape = blank(condition)
         self._slots = program.slots
         self._rule = rule
+        self._filters = Filters(program)
 
     def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8]) -> Iterator[Pairs]:
         """Every pair that holds, by trying every pair: the longer run is read vector by vector."""
@@ -52,7 +55,7 @@ class PairKernels:
                 position = int(resume[0])
                 if found:
                     pair = o_out[:found].copy(), i_out[:found].copy()
-                    yield pair if outer == 0 else (pair[1], pair[0])
+                    yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
 
     def check(self, r: Columns, s: Columns, literals: NDArray[np.uint8], candidates: Pairs) -> Pairs:
         """The candidates that hold; the given arrays are overwritten."""
@@ -64,7 +67,14 @@ class PairKernels:
             *r_tables.words, *s_tables.words, *self._rule.lengths,
             literals.ctypes.data, r_at.ctypes.data, s_at.ctypes.data, len(r_at),
         )  # fmt: skip
-        return r_at[:kept], s_at[:kept]
+        return self._filtered(r, s, (r_at[:kept], s_at[:kept]))
+
+    def _filtered(self, r: Columns, s: Columns, pairs: Pairs) -> Pairs:
+        """The pairs for which every condition that no kernel can say is true, too."""
+        if not self._filters:
+            return pairs
+        kept = self._filters.holding((r, s), pairs)
+        return pairs[0][kept], pairs[1][kept]
 
     def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
         """Whether tuples of these times can be in a window together; where tuples are counted, times do not tell."""
@@ -77,10 +87,11 @@ class PairKernels:
 class TupleKernel:
     """A condition on tuples of three streams and more."""
 
-    def __init__(self, condition: Expr, slots: tuple[tuple[Slot, ...], ...]) -> None:
-        condition, self.literals = number_literals(condition)
+    def __init__(self, program: Program) -> None:
+        condition, self.literals = number_literals(program.condition)
         self._shape = blank(condition)
-        self._slots = tuple(slot for own in slots for slot in own)
+        self._slots = tuple(slot for own in program.slots for slot in own)
+        self._filters = Filters(program)
 
     def holds(self, rows: list[Columns], literals: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """For which rows, made of the tuples at the same place in every stream's run, the condition holds."""
@@ -94,6 +105,10 @@ class TupleKernel:
         words = (values, statuses, literals, out, out_failed)
         derive_kernel((self._shape,), self._slots)(*(word.ctypes.data for word in words), count)
         held: NDArray[np.bool_] = (truth != 0) & (failed == 0)
+        if self._filters:
+            places = np.flatnonzero(held)
+            held[:] = False
+            held[places[self._filters.holding(rows, [places] * len(rows))]] = True
         return held
 
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handfast.spec.expression import Call, Column, Expr, Literal, Op, rewrite, streams_of, walk
+from handfast.kernels.reach import is_native_throughout
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjunction, conjuncts, rewrite, streams_of, walk
+from handfast.spec.meaning import SAFE
 from handfast.spec.types import Kind
 
-_FALLIBLE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MOD, Op.NEG, Op.ABS})
+_SAFE = SAFE | {
+    *(Op.AND, Op.OR, Op.NOT, Op.EQ, Op.LT, Op.LE, Op.SAME, Op.IS_NULL),
+    *(Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +45,20 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The inputs by stream, and the condition of a pair over them."""
+    """The inputs by stream, and the condition of a pair over them.
+
+    `filters` are conditions that no kernel can say. The whole is true where the condition and every filter are: so
+    they are left for the pairs that the kernels find.
+    """
 
     inputs: tuple[tuple[Input, ...], ...]
     condition: Expr
+    filters: tuple[Expr, ...] = ()
 
     @property
     def trees(self) -> tuple[Expr, ...]:
         """Everything that is computed: the derived columns and the condition."""
-        return (*(known.source for own in self.inputs for known in own), self.condition)
+        return (*(known.source for own in self.inputs for known in own), self.condition, *self.filters)
 
     @property
     def slots(self) -> tuple[tuple[Slot, ...], ...]:
@@ -66,8 +76,10 @@ def make_program(predicate: Expr, keys: list[Expr], streams: int) -> Program:
     inputs: list[list[Input]] = [[] for _ in range(streams)]
     taken = {node.name for tree in (predicate, *keys) for node in walk(tree) if isinstance(node, Column)}
 
+    some_stream = min(streams_of(predicate), default=0)
+
     def place(expr: Expr) -> Column:
-        (stream,) = streams_of(expr)
+        stream = next(iter(streams_of(expr)), some_stream)
         for known in inputs[stream]:
             if known.source == expr:
                 return known.column
@@ -77,14 +89,20 @@ def make_program(predicate: Expr, keys: list[Expr], streams: int) -> Program:
         return column
 
     def hoist(expr: Expr) -> Expr | None:
-        if isinstance(expr, Literal) or len(streams_of(expr)) != 1 or expr.type.kind is Kind.DECIMAL:
-            return None  # decimals are 128 bits wide: they live in registers, not in columns
-        return place(expr)
+        if isinstance(expr, Literal) or len(streams_of(expr)) > 1:
+            return None
+        # what is made of constants alone is a constant of the kernel, or else a column
+        return place(expr) if streams_of(expr) or not is_native_throughout(expr) else None
 
     condition = rewrite(predicate, hoist)
     for key in keys:
         place(key)
-    return Program(tuple(tuple(own) for own in inputs), condition)
+    parts = conjuncts(condition)
+    native = [part for part in parts if is_native_throughout(part)]
+    if len(native) < len(parts):
+        condition = conjunction(native)
+    filters = tuple(part for part in parts if not is_native_throughout(part))
+    return Program(tuple(tuple(own) for own in inputs), condition, filters)
 
 
 def _free_name(number: int, taken: set[str]) -> str:
@@ -96,8 +114,7 @@ def _free_name(number: int, taken: set[str]) -> str:
 
 
 def _may_fail(node: Expr) -> bool:
-    return (
-        isinstance(node, Call)
-        and node.op in _FALLIBLE
-        and (node.op in (Op.DIV, Op.MOD) or not (node.type.is_floating or node.type.kind is Kind.DECIMAL))
-    )
+    if not isinstance(node, Call) or node.op in _SAFE:
+        return False
+    exact = node.op in (Op.ADD, Op.SUB, Op.NEG, Op.ABS) and node.type.kind in (Kind.DECIMAL, Kind.DATE)
+    return not exact and (node.op in (Op.DIV, Op.MOD) or not node.type.is_floating)

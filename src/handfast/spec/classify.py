@@ -14,6 +14,8 @@ from fractions import Fraction
 from handfast.spec.expression import Call, Expr, Literal, Op, conjuncts, streams_of
 from handfast.spec.types import Kind
 
+_MOST_DAYS = 1 << 29  # that can be added to a date: with more, days go round
+
 Term = tuple[int, Expr]  # +1 or -1, and an expression over one stream
 
 
@@ -89,8 +91,7 @@ def _equality(conjunct: Expr) -> Equality | None:
         return None
     a, b = conjunct.args
     over_a, over_b = streams_of(a), streams_of(b)
-    # a decimal key has no column of its own to hash; such an equality is met by the scan, or as a band
-    if len(over_a) != 1 or len(over_b) != 1 or over_a == over_b or a.type.kind is Kind.DECIMAL:
+    if len(over_a) != 1 or len(over_b) != 1 or over_a == over_b:
         return None
     return Equality((a, b) if min(over_a) < min(over_b) else (b, a))
 
@@ -131,7 +132,7 @@ def _limits(conjunct: Expr) -> Iterator[_Limit]:
 def _unfold_abs(a: Expr, b: Expr) -> list[tuple[Sum, Sum]]:
     """`ABS(u) <= c` as `u <= c` and `-c <= u`; anything else as it stands."""
     inner = a
-    while isinstance(inner, Call) and inner.op is Op.CAST:
+    while isinstance(inner, Call) and inner.op is Op.CAST and _keeps_the_number(inner) and not _rounds(inner):
         inner = inner.args[0]
     if isinstance(inner, Call) and inner.op is Op.ABS and not streams_of(b):
         within, bound = inner.args[0], b
@@ -149,17 +150,17 @@ def _limit(smaller: Sum, larger: Sum) -> Iterator[_Limit]:
         flat.add(sign, expr)
     for sign, expr in larger:
         flat.add(-sign, expr)
-    if not flat.linear or len(flat.terms) != 2:
+    if not flat.linear or len(flat.terms) != 2 or (flat.dates and flat.constants > _MOST_DAYS):
         return
     first, second = sorted(flat.terms)
     # flat: sum(first) + sum(second) + constant <= 0
     first_terms, second_terms = _sorted(flat.terms[first]), _sorted(flat.terms[second])
     if first_terms[0][0] > 0:
         keys = (first_terms, _negated(second_terms))
-        yield _Limit(keys, -flat.constant, True, flat.unit, flat.steps, flat.constants)
+        yield _Limit(keys, flat.slack - flat.constant, True, flat.unit, flat.steps, flat.constants)
     else:
         keys = (_negated(first_terms), second_terms)
-        yield _Limit(keys, flat.constant, False, flat.unit, flat.steps, flat.constants)
+        yield _Limit(keys, flat.constant - flat.slack, False, flat.unit, flat.steps, flat.constants)
 
 
 def _sorted(terms: list[Term]) -> tuple[Term, ...]:
@@ -177,7 +178,9 @@ class _Flat:
         self.terms: dict[int, list[Term]] = {}
         self.constant = Fraction(0)
         self.constants = Fraction(0)
+        self.slack = Fraction(0)  # what the roundings of decimals can take away or add
         self.linear = True
+        self.dates = False
         self.unit = 0.0
         self.steps = 0
 
@@ -188,19 +191,21 @@ class _Flat:
             self.steps += 1
         if isinstance(expr, Literal):
             self._constant(sign, expr)
-        elif isinstance(expr, Call) and expr.op in (Op.ADD, Op.SUB):
+        elif isinstance(expr, Call) and expr.op in (Op.ADD, Op.SUB, Op.DATE_DIFF):
             self.add(sign, expr.args[0])
             self.add(sign if expr.op is Op.ADD else -sign, expr.args[1])
         elif isinstance(expr, Call) and expr.op is Op.NEG:
             self.add(-sign, expr.args[0])
-        elif isinstance(expr, Call) and expr.op is Op.CAST:
+        elif isinstance(expr, Call) and expr.op is Op.CAST and _keeps_the_number(expr):
+            if _rounds(expr):
+                self.slack += Fraction(1, 2 * 10**expr.type.scale)
             self.add(sign, expr.args[0])
         else:
             self._term(sign, expr)
 
     def _constant(self, sign: int, literal: Literal) -> None:
         value = literal.value
-        if isinstance(value, bool | str) or value is None or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
             self.linear = False
         else:
             magnitude = Fraction(value) / 10**literal.type.scale
@@ -210,8 +215,21 @@ class _Flat:
     def _term(self, sign: int, expr: Expr) -> None:
         streams = streams_of(expr)
         type_ = expr.type
-        counts = type_.is_integer or type_.is_floating or type_.is_timestamp or type_.kind is Kind.INTERVAL
+        counts = type_.is_numeric or type_.is_timestamp or type_.kind in (Kind.INTERVAL, Kind.DATE)
         if len(streams) != 1 or not counts:
             self.linear = False
             return
+        self.dates |= type_.kind is Kind.DATE
         self.terms.setdefault(next(iter(streams)), []).append((sign, expr))
+
+
+def _keeps_the_number(cast: Call) -> bool:
+    """Whether a cast gives the same number, up to the roundings of floating numbers and of decimals."""
+    source, to = cast.args[0].type, cast.type
+    whole = source.is_integer and to.is_integer
+    return source.is_numeric and (to.is_floating or to.kind is Kind.DECIMAL or whole)
+
+
+def _rounds(cast: Call) -> bool:
+    """Whether a cast of decimals takes away digits behind the point."""
+    return cast.type.scale < cast.args[0].type.scale and not cast.type.is_floating

@@ -28,6 +28,47 @@ class Op(Enum):
     NEG = "NEG"
     ABS = "ABS"
     CAST = "CAST"
+    CASE = "CASE"  # condition, value, condition, value, …, value
+    COALESCE = "COALESCE"
+    GREATEST = "GREATEST"
+    LEAST = "LEAST"
+    IN = "IN"  # a value and constants
+    # what follows is what `spec/meaning.py` says of each, of values that are not NULL
+    LIKE = "LIKE"  # text, pattern, escape
+    ILIKE = "ILIKE"
+    UPPER = "UPPER"
+    LOWER = "LOWER"
+    LENGTH = "LENGTH"
+    TRIM = "TRIM"  # text, characters
+    LTRIM = "LTRIM"
+    RTRIM = "RTRIM"
+    SUBSTRING = "SUBSTRING"  # text, position, length
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    CONCAT = "CONCAT"
+    REPLACE = "REPLACE"
+    REVERSE = "REVERSE"
+    INSTR = "INSTR"
+    STARTS_WITH = "STARTSWITH"
+    ENDS_WITH = "ENDSWITH"
+    CONTAINS = "CONTAINS"
+    SIGN = "SIGN"
+    SQRT = "SQRT"
+    FLOOR = "FLOOR"
+    CEIL = "CEIL"
+    ROUND = "ROUND"  # number, digits
+    INT_DIV = "DIV"
+    YEAR = "YEAR"
+    QUARTER = "QUARTER"
+    MONTH = "MONTH"
+    DAY = "DAY"
+    DAY_OF_WEEK = "DAYOFWEEK"
+    DAY_OF_YEAR = "DAYOFYEAR"
+    HOUR = "HOUR"
+    MINUTE = "MINUTE"
+    SECOND = "SECOND"
+    DATE_TRUNC = "DATE_TRUNC"  # unit, time
+    DATE_DIFF = "DATEDIFF"
 
 
 COMPARISONS = frozenset({Op.EQ, Op.LT, Op.LE, Op.SAME})
@@ -49,7 +90,7 @@ class Literal:
     Decimals are kept as the unscaled integer, dates as days, times and intervals as microseconds.
     """
 
-    value: bool | int | float | str | None
+    value: bool | int | float | str | bytes | None
     type: Type
     slot: int = -1
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
-from fractions import Fraction
-from struct import pack, unpack
-from typing import NoReturn
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import ParseError, TokenError
 
 from handfast.errors import SpecError
+from handfast.spec import literals
+from handfast.spec.coerce import arithmetic, cast, checked_decimal, explicit_cast, unify
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, balanced, depth
+from handfast.spec.functions import Functions
+from handfast.spec.refusal import mismatch, refuse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import (
     BOOLEAN,
@@ -28,15 +29,11 @@ from handfast.spec.types import (
     INTERVAL,
     NULL,
     STRING,
-    TIMESTAMP,
     TIMESTAMP_NTZ,
     Kind,
     Type,
-    as_decimal,
-    common_type,
-    decimal,
+    comparison_type,
 )
-from handfast.spec.window import parse_duration
 
 _COMPARE: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -60,10 +57,11 @@ _CAST_TARGETS = {
     "BIGINT": INT64,
     "FLOAT": FLOAT,
     "DOUBLE": DOUBLE,
+    "DATE": DATE,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DEEPEST = 150  # levels of a tree that every part of handfast can walk
-_EXACT_DIGITS = 15  # a decimal of so many digits is one correctly rounded division away from its double
+_SHORT_LIST = 16  # constants that are compared one by one; more make a set
 
 
 def parse(text: str) -> exp.Expression:
@@ -85,14 +83,33 @@ def parse(text: str) -> exp.Expression:
 
 def _syntax_message(text: str, error: ParseError | TokenError) -> str:
     details = getattr(error, "errors", None)
-    if not details:
-        return f"The predicate is not valid SQL: {str(error).splitlines()[0]}"
-    line, column = details[0].get("line") or 1, details[0].get("col") or 1
+    if details:
+        line, column = details[0].get("line") or 1, details[0].get("col") or 1
+        description = (details[0].get("description") or "").split(" for <class")[0].rstrip(".")
+    else:
+        at = _unclosed(text)
+        description = f"{text[at]} is not closed" if at < len(text) else str(error).splitlines()[0]
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     lines = text.splitlines()
     shown = lines[line - 1] if line <= len(lines) else ""
-    description = (details[0].get("description") or "").split(" for <class")[0].rstrip(".")
     pointer = " " * max(0, column - 1) + "^"
-    return f"The predicate is not valid SQL at line {line}, column {column} ({description}):\n  {shown}\n  {pointer}"
+    message = f"The predicate is not valid SQL at line {line}, column {column} ({description}):\n  {shown}\n  {pointer}"
+    keyword = next((word for word in re.findall(r"(?<![\w`.])(\w+)\.", text) if _is_keyword(word)), None)
+    if keyword is not None:
+        message += f"\n  if {keyword!r} is a stream, its name is a word of SQL: write `{keyword}` in backticks"
+    return message
+
+
+def _unclosed(text: str) -> int:
+    """Where a quote begins that does not end."""
+    quoted = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
+    rest = quoted.sub(lambda match: " " * len(match[0]), text)
+    found = re.search(r"['\"`]|/\*", rest)
+    return found.start() if found else len(text)
+
+
+def _is_keyword(word: str) -> bool:
+    return word.upper() in Databricks.Tokenizer.KEYWORDS and not word.isdigit()
 
 
 def bind(text: str, schemas: Mapping[str, Schema]) -> Expr:
@@ -103,7 +120,7 @@ def bind(text: str, schemas: Mapping[str, Schema]) -> Expr:
         raise _too_deep() from None
     if depth(tree) > _DEEPEST:
         raise _too_deep()
-    tree = _cast(tree, BOOLEAN) if tree.type.kind is Kind.NULL else tree
+    tree = cast(tree, BOOLEAN) if tree.type.kind is Kind.NULL else tree
     if tree.type != BOOLEAN:
         raise SpecError(f"The predicate must be true or false, but {text!r} is of type {tree.type}")
     return tree
@@ -121,6 +138,7 @@ class _Binder:
     def __init__(self, streams: tuple[str, ...], schemas: tuple[Schema, ...]) -> None:
         self._streams = streams
         self._schemas = schemas
+        self._functions = Functions(self.bind, self._condition)
 
     def bind(self, node: exp.Expression) -> Expr:
         """The typed tree of one AST node."""
@@ -129,7 +147,11 @@ class _Binder:
         if isinstance(node, exp.Column):
             return self._column(node)
         if isinstance(node, exp.Literal):
-            return _string(node.this) if node.is_string else _number(node.this)
+            return Literal(node.this, STRING) if node.is_string else literals.number(node.this)
+        if isinstance(node, exp.RawString):
+            return Literal(node.this, STRING)
+        if isinstance(node, exp.HexString):
+            return literals.hexadecimal(node)
         if isinstance(node, exp.Boolean):
             return Literal(bool(node.this), BOOLEAN)
         if isinstance(node, exp.Null):
@@ -142,7 +164,7 @@ class _Binder:
         if type(node) in _COMPARE:
             return self._comparison(node, _COMPARE[type(node)], node.this, node.expression)
         if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
-            same = Call(Op.SAME, _unify(self.bind(node.this), self.bind(node.expression), node), BOOLEAN)
+            same = Call(Op.SAME, unify(self.bind(node.this), self.bind(node.expression), node), BOOLEAN)
             return same if isinstance(node, exp.NullSafeEQ) else _not(same)
         if isinstance(node, exp.Between):
             return self._between(node)
@@ -151,34 +173,41 @@ class _Binder:
         if isinstance(node, exp.Is):
             return self._is(node)
         if type(node) in _ARITHMETIC:
-            return _arithmetic(_ARITHMETIC[type(node)], self.bind(node.this), self.bind(node.expression), node)
+            return arithmetic(_ARITHMETIC[type(node)], self.bind(node.this), self.bind(node.expression), node)
         if isinstance(node, exp.Neg | exp.Abs):
             return self._signed(node)
         if isinstance(node, exp.Interval):
-            return _interval(node)
+            return literals.interval(node)
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             return self._explicit_cast(node)
-        return _refuse(
+        if isinstance(node, exp.Anonymous) and node.name.lower() in ("isnull", "isnotnull"):
+            for argument in node.expressions:
+                empty = Call(Op.IS_NULL, (self.bind(argument),), BOOLEAN)
+                return empty if node.name.lower() == "isnull" else _not(empty)
+        tree = self._functions.call(node)
+        if tree is not None:
+            return tree
+        return refuse(
             node, "is not supported in a predicate; make it a column of its stream, or filter the result by it"
         )
 
     def _condition(self, node: exp.Expression) -> Expr:
         tree = self.bind(node)
         if tree.type.kind is Kind.NULL:
-            return _cast(tree, BOOLEAN)
+            return cast(tree, BOOLEAN)
         if tree.type != BOOLEAN:
-            _refuse(node, f"is of type {tree.type} where a condition is needed")
+            refuse(node, f"is of type {tree.type} where a condition is needed")
         return tree
 
     def _column(self, node: exp.Column) -> Column:
         name, qualifier = node.name, node.table
         if node.args.get("db"):
-            _refuse(node, "has too many parts; write stream.column")
+            refuse(node, "has too many parts; write stream.column")
         if not qualifier:
             owners = [i for i, schema in enumerate(self._schemas) if schema.find(name)]
             if len(owners) != 1:
                 what = "is in several streams" if owners else "is in no stream"
-                _refuse(node, f"{what}; name its stream, one of {', '.join(self._streams)}")
+                refuse(node, f"{what}; name its stream, one of {', '.join(self._streams)}")
             stream = owners[0]
         else:
             alike = [i for i, s in enumerate(self._streams) if s == qualifier or s.lower() == qualifier.lower()]
@@ -192,13 +221,13 @@ class _Binder:
             stream = alike[0]
         found, type_ = self._schemas[stream].column(self._streams[stream], name)
         if type_.kind is Kind.PAYLOAD:
-            _refuse(node, f"is of type {type_}, which a predicate cannot use; it can only ride along")
+            refuse(node, f"is of type {type_}, which a predicate cannot use; it can only ride along")
         return Column(stream, found, type_)
 
     def _comparison(self, node: exp.Expression, sign: str, left: exp.Expression, right: exp.Expression) -> Expr:
         if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
-            _refuse(node, "compares tuples; write the comparisons one by one with AND")
-        a, b = _unify(self.bind(left), self.bind(right), node)
+            refuse(node, "compares tuples; write the comparisons one by one with AND")
+        a, b = unify(self.bind(left), self.bind(right), node)
         if sign in (">", ">="):
             a, b, sign = b, a, sign.replace(">", "<")
         if sign == "<>":
@@ -207,20 +236,22 @@ class _Binder:
 
     def _between(self, node: exp.Between) -> Expr:
         if node.args.get("symmetric"):
-            _refuse(node, "is not Spark SQL; write the bounds in order, without SYMMETRIC")
+            refuse(node, "is not Spark SQL; write the bounds in order, without SYMMETRIC")
         low = self._comparison(node, ">=", node.this, node.args["low"])
         high = self._comparison(node, "<=", node.this, node.args["high"])
         return Call(Op.AND, (low, high), BOOLEAN)
 
     def _in(self, node: exp.In) -> Expr:
         if node.args.get("query") or not node.expressions:
-            _refuse(node, "needs a list of values, not a query")
+            refuse(node, "needs a list of values, not a query")
         item, choices = self.bind(node.this), [self.bind(choice) for choice in node.expressions]
         target = item.type
         for choice in choices:
-            target = common_type(target, choice.type) or _mismatch(node, target, choice.type)
-        tests = [Call(Op.EQ, (_cast(item, target), _cast(choice, target)), BOOLEAN) for choice in choices]
-        return balanced(Op.OR, tests)
+            target = comparison_type(target, choice.type) or mismatch(node, target, choice.type)
+        item, choices = cast(item, target), [cast(choice, target) for choice in choices]
+        if len(choices) > _SHORT_LIST and all(isinstance(choice, Literal) for choice in choices):
+            return _member(item, [choice for choice in choices if isinstance(choice, Literal)])
+        return balanced(Op.OR, [Call(Op.EQ, (item, choice), BOOLEAN) for choice in choices])
 
     def _is(self, node: exp.Is) -> Expr:
         tree = self.bind(node.this)
@@ -229,35 +260,58 @@ class _Binder:
         if isinstance(node.expression, exp.Boolean):
             truth = Literal(bool(node.expression.this), BOOLEAN)
             return Call(Op.SAME, (self._condition(node.this), truth), BOOLEAN)
-        return _refuse(node, "must be IS [NOT] NULL, TRUE or FALSE")
+        return refuse(node, "must be IS [NOT] NULL, TRUE or FALSE")
 
     def _signed(self, node: exp.Neg | exp.Abs) -> Expr:
         if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return _number("-" + node.this.this)  # so that the smallest bigint can be written
+            return literals.number("-" + node.this.this)  # so that the smallest bigint can be written
+        if isinstance(node, exp.Neg) and _is_small_integer(node.this):
+            to = _CAST_TARGETS[node.this.to.sql(dialect="spark").upper()]
+            return literals.small_integer("-" + node.this.this.this, to, node)
         tree = self.bind(node.this)
         allowed = tree.type.is_numeric or tree.type == INTERVAL
         if not allowed:
-            _refuse(node, f"needs a number, not {tree.type}")
+            refuse(node, f"needs a number, not {tree.type}")
         return Call(Op.NEG if isinstance(node, exp.Neg) else Op.ABS, (tree,), tree.type)
 
     def _explicit_cast(self, node: exp.Cast) -> Expr:
         target = node.to.sql(dialect="spark").upper()
         text = node.this.this if isinstance(node.this, exp.Literal) and node.this.is_string else None
         if text is not None and target in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
-            return _moment(text, target, node)
+            return literals.moment(text, target, node)
+        if text is not None and target.startswith("DECIMAL") and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", text):
+            return explicit_cast(literals.number(text if "." in text else text + "."), self._target(node, target), node)
+        if _is_small_integer(node):
+            return literals.small_integer(node.this.this, _CAST_TARGETS[target], node)
         tree = self.bind(node.this)
+        return explicit_cast(tree, self._target(node, target), node)
+
+    def _target(self, node: exp.Cast, target: str) -> Type:
+        if node.to.is_type("decimal"):
+            digits = [int(part.name) for part in node.to.expressions]
+            precision, scale = (*digits, *(10, 0)[len(digits) :])
+            return checked_decimal(precision, scale, node)
         if target not in _CAST_TARGETS:
-            _refuse(node, f"casts to {target}; a predicate can cast to {', '.join(_CAST_TARGETS)}")
-        to = _CAST_TARGETS[target]
-        if isinstance(tree, Literal) and tree.type.is_numeric and to.is_floating:
-            return _fold_float(tree, to)
-        if isinstance(tree, Literal) and isinstance(tree.value, int) and tree.type.is_integer and to.is_integer:
-            half = 2 ** (to.bits - 1)
-            return Literal(tree.value, to) if -half <= tree.value < half else _refuse(node, "is out of range")
-        widening = tree.type.is_numeric and common_type(tree.type, to) == to
-        if not widening and not (tree.type.is_numeric and to.is_floating) and tree.type != NULL:
-            _refuse(node, f"would lose values of {tree.type}; only widening casts of numbers are supported")
-        return _cast(tree, to)
+            refuse(node, f"casts to {target}; a predicate can cast to {', '.join(_CAST_TARGETS)}, DECIMAL(p,s)")
+        return _CAST_TARGETS[target]
+
+
+def _is_small_integer(node: exp.Expression) -> bool:
+    """Whether this is an integer literal that names its type, as 7Y or CAST(7 AS TINYINT)."""
+    return (
+        isinstance(node, exp.Cast)
+        and isinstance(node.this, exp.Literal)
+        and node.this.this.isdigit()
+        and not node.this.is_string
+        and node.to.sql(dialect="spark").upper() in ("TINYINT", "SMALLINT", "INT", "BIGINT")
+    )
+
+
+def _member(item: Expr, choices: list[Literal]) -> Expr:
+    """A long list as a set; a NULL in it makes unknown what is not found."""
+    known = [choice for choice in choices if choice.value is not None]
+    found = Call(Op.IN, (item, *known), BOOLEAN)
+    return found if len(known) == len(choices) else Call(Op.OR, (found, Literal(None, BOOLEAN)), BOOLEAN)
 
 
 def _chain(node: exp.Expression) -> list[exp.Expression]:
@@ -275,133 +329,3 @@ def _chain(node: exp.Expression) -> list[exp.Expression]:
 
 def _not(tree: Expr) -> Call:
     return Call(Op.NOT, (tree,), BOOLEAN)
-
-
-def _number(text: str) -> Literal:
-    """A numeric literal with Spark's type: int or bigint, decimal with a point, double with an exponent."""
-    if "e" in text.lower():
-        return Literal(float(text), DOUBLE)
-    if "." in text:
-        scale = len(text) - text.index(".") - 1
-        unscaled = int(text.replace(".", ""))  # no Decimal: its arithmetic rounds to a context's digits
-        return Literal(unscaled, decimal(max(len(str(abs(unscaled))), scale), scale))
-    number = int(text)
-    if -(2**31) <= number < 2**31:
-        return Literal(number, INT32)
-    if -(2**63) <= number < 2**63:
-        return Literal(number, INT64)
-    return Literal(number, decimal(len(str(abs(number))), 0))
-
-
-def _string(text: str) -> Literal:
-    return Literal(text, STRING)
-
-
-def _moment(text: str, target: str, node: exp.Expression) -> Literal:
-    """TIMESTAMP '…' and DATE '…'; a timestamp without an offset is taken as UTC."""
-    try:
-        if target == "DATE":
-            return Literal((date.fromisoformat(text.strip()) - _EPOCH.date()).days, DATE)
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        _refuse(node, "is not a date or time; write TIMESTAMP '2026-01-31 12:00:00' or DATE '2026-01-31'")
-    naive = moment.tzinfo is None
-    if target == "TIMESTAMP_NTZ" and not naive:
-        _refuse(node, "has an offset, which a TIMESTAMP_NTZ cannot have")
-    moment = moment.replace(tzinfo=UTC) if naive else moment
-    return Literal((moment - _EPOCH) // timedelta(microseconds=1), TIMESTAMP_NTZ if "NTZ" in target else TIMESTAMP)
-
-
-def _interval(node: exp.Interval) -> Literal:
-    unit = node.args.get("unit")
-    text = f"{node.this.this} {unit.name}" if unit is not None else str(node.this.this)
-    try:
-        return Literal(parse_duration(text, what="interval"), INTERVAL)
-    except SpecError:
-        return _refuse(node, "is not an interval of fixed length; write e.g. INTERVAL 5 SECONDS, up to weeks")
-
-
-def _fold_float(literal: Literal, to: Type) -> Literal:
-    """A numeric literal as a float or double constant, rounded once and correctly."""
-    assert isinstance(literal.value, int | float)
-    if isinstance(literal.value, float) and (literal.value == 0 or not math.isfinite(literal.value)):
-        return Literal(literal.value, to)
-    exact = Fraction(literal.value) / 10**literal.type.scale
-    number = float(exact)
-    if to == FLOAT:
-        if Fraction(number) != exact and math.frexp(number)[0] * 2**53 % 2 == 0:
-            # the neighbour on the other side of `exact`, which has an odd last bit: rounding twice would lose that side
-            number = math.nextafter(number, math.inf if Fraction(number) < exact else -math.inf)
-        number = unpack("@f", pack("@f", number))[0]  # native: what is too large becomes infinite
-    return Literal(number, to)
-
-
-def _cast(tree: Expr, to: Type) -> Expr:
-    """`tree` brought to type `to`; constants are converted here and now."""
-    if tree.type == to:
-        return tree
-    if isinstance(tree, Literal):
-        if tree.value is None:
-            return Literal(None, to)
-        if to.is_floating:
-            return _fold_float(tree, to)
-        if to.kind is Kind.DECIMAL and isinstance(tree.value, int):
-            return Literal(tree.value * 10 ** (to.scale - tree.type.scale), to)
-        return Literal(tree.value, to)
-    if tree.type.kind is Kind.DECIMAL and to.is_floating and tree.type.precision > _EXACT_DIGITS:
-        raise SpecError(
-            f"A decimal of {tree.type.precision} digits has no exact double; "
-            "CAST the operands AS DOUBLE before the arithmetic, or write the literal with a D: 0.5D"
-        )
-    return Call(Op.CAST, (tree,), to)
-
-
-def _unify(a: Expr, b: Expr, node: exp.Expression) -> tuple[Expr, Expr]:
-    """Both sides of a comparison in their common type."""
-    to = common_type(a.type, b.type) or _mismatch(node, a.type, b.type)
-    return _cast(a, to), _cast(b, to)
-
-
-def _arithmetic(op: Op, a: Expr, b: Expr, node: exp.Expression) -> Expr:
-    temporal = _temporal(op, a.type, b.type)
-    if temporal is not None:
-        left, right, to = temporal
-        return Call(op, (_cast(a, left), _cast(b, right)), to)
-    if not all(t.is_numeric or t == NULL for t in (a.type, b.type)):
-        _refuse(node, f"cannot be computed with {a.type} and {b.type}")
-    to = common_type(a.type, b.type) or DOUBLE
-    if to == NULL:
-        to = DOUBLE
-    if to.kind is Kind.DECIMAL:
-        if op in (Op.DIV, Op.MOD):
-            _refuse(node, "divides decimals; CAST one operand AS DOUBLE, or write the literal with a D: 0.5D")
-        left, right = as_decimal(a.type if a.type != NULL else to), as_decimal(b.type if b.type != NULL else to)
-        if op is Op.MUL:
-            to = decimal(left.precision + right.precision + 1, left.scale + right.scale)
-            return Call(op, (_cast(a, left), _cast(b, right)), to)
-        to = decimal(to.precision + 1, to.scale)
-        return Call(op, (_cast(a, to), _cast(b, to)), to)
-    if op is Op.DIV:
-        to = DOUBLE
-    return Call(op, (_cast(a, to), _cast(b, to)), to)
-
-
-def _temporal(op: Op, a: Type, b: Type) -> tuple[Type, Type, Type] | None:
-    """The types of both operands and of the result where times and intervals are added or subtracted."""
-    if a.is_timestamp and b == a and op is Op.SUB:
-        return a, b, INTERVAL
-    if op in (Op.ADD, Op.SUB):
-        if (a.is_timestamp or a == INTERVAL) and b == INTERVAL:
-            return a, b, a
-        if op is Op.ADD and a == INTERVAL and b.is_timestamp:
-            return a, b, b
-    return None
-
-
-def _mismatch(node: exp.Expression, a: Type, b: Type) -> NoReturn:
-    hint = " (timestamps with and without zone do not compare)" if a.is_timestamp and b.is_timestamp else ""
-    _refuse(node, f"compares {a} with {b}{hint}; cast one side in the input")
-
-
-def _refuse(node: exp.Expression, why: str) -> NoReturn:
-    raise SpecError(f"{node.sql(dialect='spark')!r} {why}")

@@ -7,7 +7,8 @@ from enum import Enum
 
 from handfast.errors import SpecError
 
-MAX_PRECISION = 38
+MAX_PRECISION = 38  # digits of a decimal; only sums on their way to a result have more
+_LEAST_SCALE = 6  # digits behind the point that Spark keeps when a result has too many
 
 
 class Kind(Enum):
@@ -22,6 +23,7 @@ class Kind(Enum):
     DOUBLE = "double"
     DECIMAL = "decimal"
     STRING = "string"
+    BINARY = "binary"
     DATE = "date"
     TIMESTAMP = "timestamp"
     TIMESTAMP_NTZ = "timestamp_ntz"
@@ -66,6 +68,11 @@ class Type:
         return self.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 
     @property
+    def is_text(self) -> bool:
+        """Strings and binaries: kernels know them by codes and ranks."""
+        return self.kind in (Kind.STRING, Kind.BINARY)
+
+    @property
     def bits(self) -> int:
         """The width of an integer type."""
         return _BITS[self.kind]
@@ -76,6 +83,7 @@ INT8, INT16, INT32, INT64 = (Type(kind) for kind in _INTEGERS)
 FLOAT = Type(Kind.FLOAT)
 DOUBLE = Type(Kind.DOUBLE)
 STRING = Type(Kind.STRING)
+BINARY = Type(Kind.BINARY)
 DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 TIMESTAMP_NTZ = Type(Kind.TIMESTAMP_NTZ)
@@ -84,22 +92,42 @@ NULL = Type(Kind.NULL)
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """A decimal type; more digits than Spark keeps exactly are refused, never rounded."""
-    if precision > MAX_PRECISION:
+    """A decimal type of a column, a literal or a cast."""
+    if not 0 <= scale <= precision <= MAX_PRECISION:
         raise SpecError(
-            f"Decimal arithmetic with {precision} digits is beyond the {MAX_PRECISION} that are exact; "
-            "CAST one operand AS DOUBLE, or write the literal with a D: 0.5D"
+            f"decimal({precision},{scale}) is beyond the {MAX_PRECISION} digits of Spark's decimals; "
+            "write fewer digits, or a double: 0.5D"
         )
     return Type(Kind.DECIMAL, precision, scale)
 
 
+def exact_decimal(whole: int, scale: int) -> Type:
+    """The type of an exact intermediate value, with so many digits before and behind the point; it has no limit."""
+    return Type(Kind.DECIMAL, whole + scale, scale)
+
+
+def adjusted_decimal(precision: int, scale: int) -> Type:
+    """The type that Spark gives a result of so many digits: what is too much is taken from behind the point."""
+    if precision <= MAX_PRECISION:
+        return Type(Kind.DECIMAL, precision, scale)
+    kept = max(MAX_PRECISION - (precision - scale), min(scale, _LEAST_SCALE))
+    return Type(Kind.DECIMAL, MAX_PRECISION, kept)
+
+
 def as_decimal(type_: Type) -> Type:
     """The decimal type that holds every value of an integer or decimal type."""
-    return type_ if type_.kind is Kind.DECIMAL else decimal(_DIGITS[type_.kind], 0)
+    return type_ if type_.kind is Kind.DECIMAL else Type(Kind.DECIMAL, _DIGITS[type_.kind], 0)
+
+
+def comparison_type(a: Type, b: Type) -> Type | None:
+    """The type in which two sides are compared in Spark's ANSI mode, or None when they are not."""
+    if {a.kind, b.kind} == {Kind.DATE, Kind.TIMESTAMP_NTZ}:
+        return TIMESTAMP_NTZ
+    return common_type(a, b)
 
 
 def common_type(a: Type, b: Type) -> Type | None:
-    """The type both sides of an operator are brought to in Spark's ANSI mode, or None when there is none."""
+    """The type that values of two types are brought to in Spark's ANSI mode, or None when there is none."""
     if a == b:
         return a
     if a.kind is Kind.NULL or b.kind is Kind.NULL:
@@ -112,5 +140,6 @@ def common_type(a: Type, b: Type) -> Type | None:
         # float with anything but float is double, as Spark's ANSI mode has it
         return FLOAT if a.kind is Kind.FLOAT and b.kind is Kind.FLOAT else DOUBLE
     a, b = as_decimal(a), as_decimal(b)
-    scale = max(a.scale, b.scale)
-    return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    whole, scale = max(a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
+    # what is too much is taken from behind the point, and rounded
+    return Type(Kind.DECIMAL, min(whole + scale, MAX_PRECISION), min(scale, MAX_PRECISION - whole))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ _SIMPLE = {
     "float": types.FLOAT,
     "double": types.DOUBLE,
     "string": types.STRING,
+    "binary": types.BINARY,
     "date": types.DATE,
     "timestamp": types.TIMESTAMP,
     "timestamp_ntz": types.TIMESTAMP_NTZ,
@@ -48,4 +50,7 @@ def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
 
 
 def _type_of(name: str) -> Type:
+    digits = re.fullmatch(r"decimal\((\d+),(\d+)\)", name)
+    if digits is not None:
+        return types.decimal(int(digits[1]), int(digits[2]))
     return _SIMPLE.get(name, Type(Kind.PAYLOAD, label=name))

@@ -1,0 +1,322 @@
+"""Expressions over a run of rows: by kernels, and what no kernel can say by its rule, once for every distinct value."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.kernels.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
+from handfast.kernels.compile import blank, derive_kernel
+from handfast.kernels.program import Slot
+from handfast.kernels.reach import is_native
+from handfast.kernels.strings import StringTable, as_text
+from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
+from handfast.spec.meaning import Refused, Rule, rule
+from handfast.spec.types import Kind, Type
+
+Array = NDArray[np.generic]
+Status = NDArray[np.uint8]
+Data = tuple[Array, Status | None]  # values, and of each whether it is NULL or an error
+
+_DTYPES: dict[Kind, type[np.generic]] = {
+    Kind.BOOLEAN: np.uint8,
+    Kind.INT8: np.int8,
+    Kind.INT16: np.int16,
+    Kind.INT32: np.int32,
+    Kind.INT64: np.int64,
+    Kind.FLOAT: np.float32,
+    Kind.DOUBLE: np.float64,
+    Kind.STRING: np.int64,
+    Kind.BINARY: np.int64,
+    Kind.DATE: np.int32,
+    Kind.TIMESTAMP: np.int64,
+    Kind.TIMESTAMP_NTZ: np.int64,
+    Kind.INTERVAL: np.int64,
+}
+
+
+def dtype(type_: Type) -> np.dtype[np.generic]:
+    """How a column of this type lies in memory."""
+    if type_.kind is Kind.DECIMAL:
+        digits = type_.precision
+        return np.dtype(np.int64) if digits <= 18 else np.dtype((np.void, 16 if digits <= 38 else 32))
+    return np.dtype(_DTYPES[type_.kind])
+
+
+def compares_order_of_strings(tree: Expr) -> bool:
+    """Whether codes will not do and ranks are needed."""
+    return any(
+        isinstance(node, Call) and node.op in (Op.LT, Op.LE) and node.args[0].type.is_text for node in walk(tree)
+    )
+
+
+class Computation:
+    """How some expressions are computed from columns."""
+
+    def __init__(self, targets: Sequence[Expr]) -> None:
+        named = [node for target in targets for node in walk(target) if isinstance(node, Column)]
+        self.sources: tuple[Column, ...] = tuple(dict.fromkeys(named))
+        self._steps: list[_Kernel | _Rule | _Choice] = []
+        self._made: dict[Expr, Column] = {}
+        self._count = 0
+        trees = [self._with_native_calls(target) for target in targets]
+        self._outputs = [tree if isinstance(tree, Column) else self._name(tree) for tree in trees]
+        calls = [(out, tree) for out, tree in zip(self._outputs, trees, strict=True) if not isinstance(tree, Column)]
+        if calls:
+            self._steps.append(_Kernel(calls))
+
+    def run(self, sources: Mapping[Column, Data], strings: StringTable, count: int) -> list[Data]:
+        """Values and statuses of every expression; strings are codes, here and there."""
+        known = dict(sources)
+        for step in self._steps:
+            known.update(step.run(known, strings, count))
+        return [known[column] for column in self._outputs]
+
+    def _with_native_calls(self, expr: Expr) -> Expr:
+        """The tree with every call that no kernel can make replaced by a column that a step before computes."""
+
+        def replace(node: Expr) -> Expr | None:
+            return self._column(node) if isinstance(node, Call) and not is_native(node) else None
+
+        return rewrite(expr, replace)
+
+    def _column(self, call: Call) -> Column:
+        """The column of a call that no kernel can make."""
+        if call in self._made:
+            return self._made[call]
+        args = tuple(self._argument(arg) for arg in call.args)
+        column = self._made[call] = self._name(call)
+        # the constants of a list are in its rule
+        plain = Call(call.op, args[:1] if call.op is Op.IN else args, call.type)
+        chooses = call.op in (Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST)
+        self._steps.append(_Choice(column, plain) if chooses else _Rule(column, plain, rule(call)))
+        return column
+
+    def _argument(self, expr: Expr) -> Expr:
+        """An argument of such a call: a column or a constant."""
+        tree = self._with_native_calls(expr)
+        if not isinstance(tree, Call):
+            return tree
+        column = self._name(tree)
+        self._steps.append(_Kernel([(column, tree)]))
+        return column
+
+    def _name(self, expr: Expr) -> Column:
+        self._count += 1
+        return Column(-1, f"#{self._count}", expr.type)
+
+
+class _Kernel:
+    """Columns that one kernel computes."""
+
+    def __init__(self, calls: Sequence[tuple[Column, Expr]]) -> None:
+        self._columns = tuple(column for column, _ in calls)
+        named = [node for _, tree in calls for node in walk(tree) if isinstance(node, Column)]
+        self._sources = tuple(dict.fromkeys(named))
+        shapes: list[Expr] = []
+        literals: list[Literal] = []
+        for _, tree in calls:
+            numbered, found = number_literals(tree, first=len(literals))
+            shapes.append(blank(numbered))
+            literals.extend(found)
+        self._shapes = tuple(shapes)
+        self._literals = tuple(literals)
+        self._ordered = any(compares_order_of_strings(tree) for _, tree in calls)
+
+    def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
+        """Values and statuses of the columns."""
+        kernel = derive_kernel(self._shapes, tuple(Slot(column, True) for column in self._sources))
+        literals = literal_buffer(self._literals, strings, ordered=self._ordered)
+        zeros = np.zeros(count, np.uint8)
+        values, statuses = [], []
+        for column in self._sources:
+            value, status = known[column]
+            if self._ordered and column.type.is_text:
+                value = strings.ranks()[value]
+            values.append(np.ascontiguousarray(value))
+            statuses.append(status if status is not None else zeros)
+        out = [np.empty(count, dtype(column.type)) for column in self._columns]
+        out_status = [np.empty(count, np.uint8) for _ in self._columns]
+        tables = [addresses(arrays) for arrays in (values, statuses, out, out_status)]
+        first, second, third, fourth = (table.ctypes.data for table in tables)
+        kernel(first, second, literals.ctypes.data, third, fourth, count)
+        return {
+            column: (value, status if status.any() else None)
+            for column, value, status in zip(self._columns, out, out_status, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A column that a function's rule makes of every distinct combination of its arguments."""
+
+    column: Column
+    call: Call
+    rule: Rule
+
+    def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
+        """Values and statuses of the column. An error outweighs a NULL."""
+        status = np.zeros(count, np.uint8)
+        for arg in self.call.args:
+            if isinstance(arg, Column):
+                given = known[arg][1]
+                if given is not None:
+                    status = np.maximum(status, given)
+            elif isinstance(arg, Literal) and arg.value is None:
+                status = np.maximum(status, np.uint8(NULL_STATUS))
+        # what lies under a NULL is of no meaning, but text must be a code
+        under = strings.code("") if self.column.type.is_text else 0
+        values: Array = np.zeros(count, dtype(self.column.type))
+        if under:
+            values.fill(under)
+        live = np.flatnonzero(status == 0)
+        if len(live):
+            picked = {arg: known[arg][0][live] for arg in self.call.args if isinstance(arg, Column)}
+            firsts, inverse = _distinct(list(picked.values()), len(live))
+            given_values = [
+                _decoded(picked[arg][firsts], arg.type, strings)
+                if isinstance(arg, Column)
+                else [arg.value] * len(firsts)
+                for arg in self.call.args
+                if not isinstance(arg, Call)
+            ]
+            made, made_status = _encoded(self._results(given_values), self.column.type, strings)
+            values[live], status[live] = made[inverse], made_status[inverse]
+        return {self.column: (values, status if status.any() else None)}
+
+    def _results(self, given: list[list[Any]]) -> list[Any]:
+        return [self._result(values) for values in zip(*given, strict=True)]
+
+    def _result(self, values: tuple[Any, ...]) -> Any:
+        try:
+            return self.rule(*values)
+        except Refused:
+            return Refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A column of text that is chosen from others."""
+
+    column: Column
+    call: Call
+
+    def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
+        """Values and statuses of the column; an error counts where its value is looked at."""
+        args = [self._data(arg, known, strings, count) for arg in self.call.args]
+        if self.call.op is Op.CASE:
+            *branches, chosen = args
+            for (condition, failed), value in zip(branches[-2::-2], branches[::-2], strict=True):
+                chosen = _where((condition != 0) & (failed == 0), value, chosen)
+                chosen = chosen[0], np.where(failed == ERROR_STATUS, np.uint8(ERROR_STATUS), chosen[1])
+        elif self.call.op is Op.COALESCE:
+            *firsts, chosen = args
+            for value in reversed(firsts):
+                chosen = _where(value[1] != NULL_STATUS, value, chosen)
+        else:
+            chosen = self._extreme(args, strings)
+        values, status = chosen
+        return {self.column: (values, status if status.any() else None)}
+
+    def _extreme(self, args: list[tuple[Array, Status]], strings: StringTable) -> tuple[Array, Status]:
+        ranks = strings.ranks()
+        errors = np.maximum.reduce([np.where(status == ERROR_STATUS, status, 0) for _, status in args])
+        chosen = args[0]
+        for value in args[1:]:
+            new, old = ranks[value[0]], ranks[chosen[0]]
+            better = new > old if self.call.op is Op.GREATEST else new < old
+            chosen = _where((value[1] == 0) & (better | (chosen[1] != 0)), value, chosen)
+        return chosen[0], np.maximum(chosen[1], errors).astype(np.uint8)
+
+    @staticmethod
+    def _data(arg: Expr, known: Mapping[Column, Data], strings: StringTable, count: int) -> tuple[Array, Status]:
+        if isinstance(arg, Column):
+            value, status = known[arg]
+            return value, np.zeros(count, np.uint8) if status is None else status
+        assert isinstance(arg, Literal)
+        values, statuses = _encoded([arg.value], arg.type, strings)
+        return np.repeat(values, count), np.repeat(statuses, count)
+
+
+def _where(chosen: NDArray[np.bool_], a: tuple[Array, Status], b: tuple[Array, Status]) -> tuple[Array, Status]:
+    return np.where(chosen, a[0], b[0]), np.where(chosen, a[1], b[1])
+
+
+def _distinct(columns: list[Array], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of the distinct combinations of values, the place where each comes first; and each row's combination."""
+    inverse = np.zeros(count, np.int64)
+    firsts = np.zeros(1, np.int64)
+    for column in columns:
+        bits = np.ascontiguousarray(column)
+        # by their bits: what differs in them alone (-0.0 and 0.0) may differ in what is made of it
+        parts = bits.view(np.uint64).reshape(count, -1).T if bits.dtype.kind == "V" else [_bits(bits)]
+        for part in parts:
+            _, codes = np.unique(part, return_inverse=True)
+            combined = inverse * (int(codes.max()) + 1) + codes
+            _, firsts, inverse = np.unique(combined, return_index=True, return_inverse=True)
+    return firsts, inverse
+
+
+def _bits(values: Array) -> Array:
+    return values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "f" else values
+
+
+def _decoded(values: Array, type_: Type, strings: StringTable) -> list[Any]:
+    """Values as the rules take them."""
+    if type_.kind is Kind.STRING:
+        return [strings.text(code) for code in values.tolist()]
+    if type_.kind is Kind.BINARY:
+        return [strings.text(code).encode("latin-1") for code in values.tolist()]
+    if values.dtype.kind == "V":
+        return [int.from_bytes(value, "little", signed=True) for value in values.tolist()]
+    return [bool(value) for value in values.tolist()] if type_.kind is Kind.BOOLEAN else values.tolist()
+
+
+def _encoded(results: Iterable[Any], type_: Type, strings: StringTable) -> tuple[Array, Status]:
+    """Results as values and statuses."""
+    results = list(results)
+    marks = [NULL_STATUS if result is None else ERROR_STATUS if result is Refused else 0 for result in results]
+    status = np.array(marks, np.uint8)
+    plain = [None if state else result for result, state in zip(results, status, strict=True)]
+    if type_.is_text:
+        codes = [strings.code("" if result is None else as_text(result)) for result in plain]
+        return np.array(codes, np.int64), status
+    form = dtype(type_)
+    if form.kind == "V":
+        packed = b"".join(int(result or 0).to_bytes(form.itemsize, "little", signed=True) for result in plain)
+        return np.frombuffer(packed, form).copy(), status
+    return np.array([0 if result is None else result for result in plain], form), status
+
+
+def literal_buffer(literals: tuple[Literal, ...], strings: StringTable, *, ordered: bool) -> NDArray[np.uint8]:
+    """The buffer that a kernel reads its literals from; text as codes, or as ranks where its order matters."""
+    codes = {
+        literal.value: strings.code(as_text(literal.value))
+        for literal in literals
+        if isinstance(literal.value, str | bytes)
+    }
+    if ordered and codes:
+        ranks = strings.ranks()  # after all are known: a new one would move the others
+        codes = {text: int(ranks[code]) for text, code in codes.items()}
+    buffer = bytearray()
+    for literal in literals:
+        value, kind = literal.value, literal.type.kind
+        if isinstance(value, str | bytes):
+            word = struct.pack("<q", codes[value])
+        elif kind in (Kind.FLOAT, Kind.DOUBLE):
+            word = struct.pack("<f" if kind is Kind.FLOAT else "<d", value)
+        else:
+            assert value is not None
+            word = int(value).to_bytes(LITERAL_BYTES, "little", signed=True)
+        buffer += word.ljust(LITERAL_BYTES, b"\0")
+    return np.frombuffer(bytes(buffer) or b"\0", np.uint8)
+
+
+def addresses(arrays: Sequence[Array]) -> NDArray[np.int64]:
+    """The addresses of the arrays' data, as a kernel takes them."""
+    return np.array([array.ctypes.data for array in arrays] or [0], np.int64)
