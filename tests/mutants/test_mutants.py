@@ -17,7 +17,7 @@ from handfast.core import join_core, output, probe, recipe, route, segment, span
 from handfast.flow import admission, stamper
 from handfast.flow import time as flow_time
 from handfast.flow.block import EVERYWHERE, HOME
-from handfast.kernels import codegen, columns, compile, keys, strings
+from handfast.kernels import codegen, columns, compile, compute, filters, keys, strings
 from handfast.plan import Routing
 from handfast.spec.expression import Op
 from handfast.spec.moment import LATEST
@@ -256,14 +256,38 @@ def nan_equal_to_nothing(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def minus_zero_in_another_cell_than_zero(patch: pytest.MonkeyPatch) -> None:
+    canonical = keys.canonical
+
     def raw(values: Any) -> Any:
-        return (
-            values.astype(np.float64).view(np.uint64)
-            if values.dtype.kind == "f"
-            else values.astype(np.int64).view(np.uint64)
-        )
+        return values.astype(np.float64).view(np.uint64) if values.dtype.kind == "f" else canonical(values)
 
     patch.setattr(keys, "canonical", raw)
+
+
+@mutant
+def what_no_kernel_can_say_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(filters.Filters, "holding", lambda self, runs, at: np.arange(len(at[0])))
+
+
+@mutant
+def an_error_counts_though_its_value_is_not_chosen(patch: pytest.MonkeyPatch) -> None:
+    choice = codegen.Emitter._choice
+
+    def eager(self: Any, op: Op, args: list[Any], type_: Any) -> Any:
+        value = choice(self, op, args, type_)
+        return replace(value, error=self._either(*(arg.error for arg in args)))
+
+    patch.setattr(codegen.Emitter, "_choice", eager)
+
+
+@mutant
+def a_function_of_null_has_a_value(patch: pytest.MonkeyPatch) -> None:
+    run = compute._Rule.run
+
+    def careless(self: Any, known: Any, table: Any, count: int) -> Any:
+        return {column: (values, None) for column, (values, _) in run(self, known, table, count).items()}
+
+    patch.setattr(compute._Rule, "run", careless)
 
 
 @mutant
