@@ -1,11 +1,15 @@
 """Reads the timelines beside it, and runs one through an engine.
 
 A timeline is a table: one row per tuple, in the order of arrival. `batch` cuts it into steps, `at` is the event time in
-seconds, `name` is what the expected matches call the tuple, and every other column is the tuple's own.
+seconds, `name` is what the expected rows call the tuple, and every other column is the tuple's own. Every other key of
+a file is a keyword of `JoinSpec`, or: `section` of docs/semantics.md, `title`, `columns` and their types, `note`, the
+rows that are `late` and `rejected`, what comes `after` every batch, and all `matches`. A row of the result is written
+as the names of its tuples, `-` where it has none, and its match_time.
 """
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from collections import Counter
 from collections.abc import Callable
@@ -28,7 +32,9 @@ from tests.judges.rows import result_of, rows_of, schemas_of, tables_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {"batch": "int", "stream": "string", "name": "string", "at": "timestamp"}
-Names = Counter[tuple[str, ...]]
+_KEYWORDS = inspect.signature(JoinSpec).parameters.keys() - {"streams", "on", "time", "valid_from", "valid_to"}
+Rows = list[tuple[Any, ...]]
+Names = list[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -36,16 +42,24 @@ class Scenario:
     """One timeline, and what must come out of it.
 
     Attributes:
+        section: Where docs/semantics.md shows it.
+        text: The file as it stands.
         steps: The tables of every batch by stream.
-        matches: Names of the r tuple and of the s tuple, and match_time in seconds.
+        clock: The processing time of every batch, in microseconds.
+        matches: All rows of the result, by the names of their tuples, and match_time in seconds.
+        after: The rows that come after each batch, where that matters.
         late: Names of the tuples that come too late.
         rejected: Names of the tuples that are refused at the door.
     """
 
+    section: int
     title: str
+    text: dict[str, Any]
     spec: JoinSpec
     steps: list[dict[str, pa.Table]]
+    clock: list[int]
     matches: Names
+    after: list[Names] | None
     late: set[str]
     rejected: set[str]
 
@@ -58,9 +72,9 @@ class Scenario:
     def join(self) -> BoundJoin:
         return self.spec.bind(schemas_of(self.tables))
 
-    def admission(self) -> oracle.Admission:
-        """What becomes of the rows at the door, says the oracle."""
-        return oracle.admit(self.join, [tables_of(step) for step in self.steps])
+    def admission(self, steps: int | None = None) -> oracle.Admission:
+        """What becomes of the rows of the first steps at the door, says the oracle."""
+        return oracle.admit(self.join, [tables_of(step) for step in self.steps[:steps]], self.clock[:steps])
 
     def admitted(self) -> dict[str, pa.Table]:
         """The rows that are not too late, for engines that take bounded tables."""
@@ -68,69 +82,78 @@ class Scenario:
         keep = {stream: [row["name"] not in self.late for row in rows[stream]] for stream in rows}
         return {stream: table.filter(pa.array(keep[stream], pa.bool_())) for stream, table in self.tables.items()}
 
-    def named(self, result: list[tuple[Any, ...]]) -> Names:
-        """A result (columns of r, columns of s, match_time) by the names of its tuples."""
+    def named(self, result: Rows) -> Names:
+        """A result by the names of its tuples."""
         columns = self.join.output_names
-        r, s = (columns.index(f"{stream}_name") for stream in self.spec.names)
-        return Counter((row[r], row[s], _seconds(row[-1])) for row in result)
+        shown = [columns.index(f"{stream}_name") for stream in self.spec.names if f"{stream}_name" in columns]
+        return [(*(row[k] or "-" for k in shown), _seconds(row[-1])) for row in result]
+
+    def decided(self, steps: int) -> Names:
+        """What the oracle says is decided after so many steps."""
+        admission = self.admission(steps)
+        return self.named(oracle.result(self.join, oracle.final(self.join, admission), admission.watermark))
 
 
-Engine = Callable[[Scenario], list[tuple[Any, ...]]]  # gives the result's rows, as `rows.result_of` does
+def run_local(scenario: Scenario, cores: int) -> list[Names]:
+    """What the local engine gives after each batch, and at the end."""
+    arrow = [scenario.tables[name].schema for name in scenario.spec.names]
+    engine = LocalJoin(make_plan(scenario.join, cores, arrow))
+    given = [list(engine.push(step, now)) for step, now in zip(scenario.steps, scenario.clock, strict=True)]
+    given.append(list(engine.close()))
+    return [
+        scenario.named([row for batch in batches for row in result_of(pa.Table.from_batches([batch]))])
+        for batches in given
+    ]
 
 
-def run_oracle(scenario: Scenario) -> list[tuple[Any, ...]]:
-    return oracle.result(scenario.join, scenario.admission().admitted)
+def _whole(cores: int) -> Callable[[Scenario], Names]:
+    return lambda scenario: [row for rows in run_local(scenario, cores) for row in rows]
 
 
-def run_duckdb(scenario: Scenario) -> list[tuple[Any, ...]]:
-    return duckdb_judge.result(scenario.spec, scenario.admitted())
-
-
-def run_local(cores: int) -> Engine:
-    """The local engine, fed batch by batch."""
-
-    def run_steps(scenario: Scenario) -> list[tuple[Any, ...]]:
-        engine = LocalJoin(make_plan(scenario.join, cores))
-        batches = [batch for step in scenario.steps for batch in engine.push(step)]
-        return [row for b in (*batches, *engine.close()) for row in result_of(pa.Table.from_batches([b]))]
-
-    return run_steps
-
-
-ENGINES: dict[str, Engine] = {
-    "oracle": run_oracle,
-    "duckdb": run_duckdb,
-    "local": run_local(1),
-    "local, three cores": run_local(3),
+ENGINES: dict[str, Callable[[Scenario], Names]] = {
+    "oracle": lambda scenario: scenario.named(oracle.result(scenario.join, scenario.admission().admitted)),
+    "duckdb": lambda scenario: scenario.named(duckdb_judge.result(scenario.spec, scenario.admitted())),
+    "local": _whole(1),
+    "local, three cores": _whole(3),
 }
 
 
-def run(engine: str, scenario: Scenario) -> Names:
-    """The matches that an engine finds in a timeline."""
-    return scenario.named(ENGINES[engine](scenario))
-
-
 def scenarios() -> list[Scenario]:
-    """All timelines of this folder."""
-    return [read(path) for path in sorted(Path(__file__).parent.glob("*.toml"))]
+    """All timelines of this folder, by section."""
+    return sorted(
+        (read(path) for path in Path(__file__).parent.glob("*.toml")), key=lambda own: (own.section, own.title)
+    )
 
 
 def read(path: Path) -> Scenario:
     """The timeline in one file."""
     text = tomllib.loads(path.read_text())
-    asked = {name: text.get(name) for name in ("window", "lateness", "sequence", "order") if name in text}
+    asked = {name: text[name] for name in _KEYWORDS if name in text}
     asked |= {name: int(text[name] * 1_000_000) for name in ("valid_from", "valid_to") if name in text}  # in seconds
-    spec = JoinSpec(("r", "s"), text["on"], time="at", **asked)
+    spec = JoinSpec(text.get("streams", ["r", "s"]), text["on"], time="at", **asked)
     timeline = hft.table(text["timeline"], types=_TYPES | text["columns"], base=EPOCH)
     batches = sorted(set(timeline["batch"].to_pylist()))
     return Scenario(
+        text["section"],
         text["title"],
+        text,
         spec,
         [{name: _rows(timeline, batch, name) for name in spec.names} for batch in batches],
-        Counter((r, s, at) for r, s, at in (line.split() for line in text["matches"])),
+        [int(now * 1_000_000) for now in text.get("clock", [0] * len(batches))],
+        _names(text["matches"]),
+        [_names(rows) for rows in text["after"]] if "after" in text else None,
         set(text.get("late", [])),
         set(text.get("rejected", [])),
     )
+
+
+def _names(lines: list[str]) -> Names:
+    return [tuple(line.split()) for line in lines]
+
+
+def count(names: Names) -> Counter[tuple[str, ...]]:
+    """The rows as a multiset."""
+    return Counter(names)
 
 
 def _rows(timeline: pa.Table, batch: int, stream: str) -> pa.Table:
