@@ -175,17 +175,6 @@ def an_idle_stream_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 
 @mutant
-def a_watermark_that_goes_back_to_a_stream_that_was_idle(patch: pytest.MonkeyPatch) -> None:
-    attend = admission.Admission._attend
-
-    def forgetful(self: Any, sent: Any, now: int) -> Any:
-        self.attention = self.attention and replace(self.attention, watermark=flow_time.NEVER)
-        return attend(self, sent, now)
-
-    patch.setattr(admission.Admission, "_attend", forgetful)
-
-
-@mutant
 def the_highest_time_for_that_of_the_last_arrival(patch: pytest.MonkeyPatch) -> None:
     def highest(self: Any, new: Any, members: Any) -> Any:
         return np.max([self._times(new, stream, at) for stream, at in members.items()], axis=0)

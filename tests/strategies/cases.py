@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -147,13 +147,19 @@ class Case:
         )
 
     def idle(self, rng: random.Random) -> Case:
-        """The same case with streams that the watermark does not wait for, if they are idle for a few seconds."""
-        timeout = rng.choice(
-            ("2 seconds", dict.fromkeys(self.streams, "3 seconds"), {self.streams[0]: None, self.streams[1]: "1 s"})
-        )
-        clock = tuple(accumulate(rng.choice((0, 1_500_000, 5_000_000)) for _ in self.steps))
+        """The same case with streams that the watermark does not wait for; now and then one falls silent for a step."""
+        steps = [dict(step) for step in self.steps]
+        for step, following in pairwise(steps):
+            name = rng.choice(self.streams)
+            if name in step and rng.random() < 0.6:
+                held = step.pop(name)
+                following[name] = pa.concat_tables([held, following[name]]) if name in following else held
+        timeout = rng.choice(("2 seconds", dict.fromkeys(self.streams, "3 seconds"), "1 s"))
+        clock = tuple(accumulate(rng.choice((0, 1_500_000, 5_000_000)) for _ in steps))
         kwargs = {**self.kwargs, "idle_timeout": timeout}
-        return replace(self, kwargs=kwargs, clock=clock, origin=f"{self.origin}.idle(…)")
+        lateness = rng.choice((self.lateness, "0 seconds"))
+        origin = f"{self.origin}.idle(…)"
+        return replace(self, kwargs=kwargs, lateness=lateness, steps=steps, clock=clock, origin=origin)
 
     def valid(self, rng: random.Random) -> Case:
         """The same case with bounds on the times of its rows: of one stream or both, below, above or both."""
