@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ def _case(seed: int, *, for_spark: bool = False) -> Case:
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
-def test_local_equals_oracle_and_duckdb(start: int) -> None:
+def test_local_equals_oracle_and_duckdb(start: int, record_property: Callable[[str, object], None]) -> None:
     matched = 0
     for seed in range(start, start + CHUNK):
         case = _case(seed)
@@ -37,18 +38,25 @@ def test_local_equals_oracle_and_duckdb(start: int) -> None:
         assert case.expected_of_steps() == decided, f"step by step, seed {seed}: {case}"
         assert case.expected_at_close() == closed, f"closed, seed {seed}: {case}"
     assert matched >= 0.6 * CHUNK
+    record_property("local cases", CHUNK)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("start", range(0, 20, 10))
-def test_spark_batch_equals_the_oracle(spark: SparkSession, start: int) -> None:
+def test_spark_batch_equals_the_oracle(
+    spark: SparkSession, start: int, record_property: Callable[[str, object], None]
+) -> None:
     for seed in range(start, start + 10):
         case = _case(seed, for_spark=True)
         assert case.expected() == spark_batch(case, spark), f"seed {seed}: {case}"
+    record_property("batch cases", 10)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(8))
-def test_spark_streaming_equals_the_oracle_at_its_watermark(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_spark_streaming_equals_the_oracle_at_its_watermark(
+    spark: SparkSession, tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
+) -> None:
     case = _case(seed + 100, for_spark=True)
     assert case.expected_of_steps() == spark_streaming(case, spark, tmp_path), f"{case}"
+    record_property("streaming cases", 1)
