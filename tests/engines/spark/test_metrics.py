@@ -74,7 +74,6 @@ spark.stop()
 @pytest.mark.spark
 @pytest.mark.parametrize("windows", ["time", "count"])
 def test_spark_connect_writes_and_counts_as_well(tmp_path: Path, windows: str) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-c", CONNECT, str(tmp_path), windows]
     done = subprocess.run(
