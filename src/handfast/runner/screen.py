@@ -18,7 +18,7 @@ _UNJOINED = ("waiting", "late", "rejected", "corrupt")
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a pipeline has come since it was started.
+    """How far a pipeline has come: since it was started, on Spark since its checkpoint was.
 
     Attributes:
         steps: How many batches had rows.
