@@ -9,6 +9,7 @@ import pytest
 
 import handfast as hf
 from handfast.connectors.pipeline import Pipeline, check_there, local_path
+from handfast.spec.moment import EARLIEST
 
 BASE = """
 mode = "batch"
@@ -120,7 +121,21 @@ def test_settings_of_the_session(tmp_path: Path) -> None:
         ('path = "out"', "", "[sink] has the format 'parquet' and needs a path"),
         ('path = "out"', 'path = "out"\nif_exists = "x"', "[sink] if_exists must be one of fail, append, overwrite"),
         ('[sink]\nformat = "parquet"\npath = "out"', "sink = 1", "[sink] must be a table, not 1"),
-        ("[sink]", "[late_rows]\n[sink]", "pipeline.toml has a table [late_rows], which this version cannot write yet"),
+        ('time = "ts"', 'time = "ts"\nin_order = "no"', "in_order in [join] must be true or false, not 'no'"),
+        ('time = "ts"', "time = 'ts'\nvalid_from = 2026-01-01", "must be a datetime or whole microseconds since 1970"),
+        ("[sink]", "[late_row]\n[sink]", "pipeline.toml has no key 'late_row'; did you mean 'late_rows'?"),
+        ("[sink]", "[late_rows]\n[sink]", "[late_rows] has no format; say format ="),
+        ("[sink]", "[late_rows]\nformat = 'csv'\n[sink]", "[late_rows] has the format 'csv' and needs a path"),
+        (
+            "[sink]",
+            "[rejected_rows]\nformat = 'console'\n[sink]",
+            "[rejected_rows] has the format 'console'; refused rows go to files: parquet, csv, json",
+        ),
+        (
+            "[sink]",
+            "[late_rows]\nformat = 'csv'\npath = 'l'\n[sink]",
+            '[late_rows] is for mode = "stream"; a batch has',
+        ),
         (
             'mode = "batch"\ncores = 3',
             "",
@@ -156,9 +171,57 @@ def test_a_stream_needs_a_lateness(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
+def test_a_stream_by_arrival_needs_none(tmp_path: Path) -> None:
+    text = BASE.replace('mode = "batch"', "").replace("5 seconds", "5 rows")
+    assert "arrival" == read(tmp_path, text.replace('lateness = "1 second"', 'order = "arrival"')).spec.order
+
+
 def test_every_keyword_of_a_join_is_a_key(tmp_path: Path) -> None:
-    pipeline = read(tmp_path, BASE.replace('time = "ts"', 'time = "ts"\nhow = "inner"\nsequence = "k"'))
-    assert ["k", "k"] == [stream.sequence for stream in pipeline.spec.streams]
+    more = """
+    how = "left"
+    sequence = { trade = "k" }
+    select = "trade.k"
+    idle_timeout = { quote = "1 minute" }
+    valid_from = { trade = 1970-01-01T02:00:01+02:00 }
+    valid_to = 1970-01-01 00:00:02
+    """
+    trade, quote = read(tmp_path, BASE.replace('time = "ts"', f'time = "ts"\n{more}')).spec.streams
+    assert ("k", None) == (trade.sequence, quote.sequence)
+    assert (None, 60_000_000) == (trade.idle_timeout, quote.idle_timeout)
+    assert (1_000_000, EARLIEST) == (trade.valid_from, quote.valid_from)
+    assert (2_000_000, 2_000_000) == (trade.valid_to, quote.valid_to)
+
+
+STREAM = BASE.replace('mode = "batch"', 'mode = "stream"')
+
+
+def test_refused_rows_have_a_folder_for_every_stream(tmp_path: Path) -> None:
+    pipeline = read(tmp_path, STREAM + '[late_rows]\nformat = "csv"\npath = "late"\nif_exists = "append"\n')
+    assert [tmp_path / "out", tmp_path / "late/trade", tmp_path / "late/quote"] == [
+        Path(sink.path or "") for sink in pipeline.folders
+    ]
+    assert {"late_rows": pipeline.late_rows} == pipeline.refused
+    assert {} == pipeline.as_batch().refused
+
+
+@pytest.mark.parametrize(
+    ("sink", "late", "message"),
+    [
+        ('format = "parquet"\npath = "a"', "a", "[late_rows] writes into the folder of [sink]; give each a folder of"),
+        ('format = "parquet"\npath = "a"', "a/late", "[late_rows] writes into the folder of [sink]"),
+        ('format = "parquet"\npath = "a/b"', "a", "[sink] writes into the folder of [late_rows]"),
+        (
+            'format = "kafka"',
+            "a",
+            "[sink] has the format 'kafka', and [late_rows] goes with parquet, csv, json, console",
+        ),
+    ],
+)
+def test_refused_rows_and_matches_are_kept_apart(tmp_path: Path, sink: str, late: str, message: str) -> None:
+    text = STREAM.replace('format = "parquet"\npath = "out"', sink)
+    with pytest.raises(hf.SpecError) as error:
+        read(tmp_path, text + f'[late_rows]\nformat = "json"\npath = "{late}"\n')
+    assert message in str(error.value)
 
 
 def test_where_a_path_leads(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,14 @@ ASKED: dict[str, Any] = {"on": "r.k = s.k", "window": "1 second", "time": "ts", 
 COLUMNS = {"r": "ts timestamp, k int", "s": "ts timestamp, k int"}
 
 
-def of(cores: int = 2, columns: dict[str, str] = COLUMNS, names: tuple[str, str] = ("r", "s"), **asked: Any) -> Any:
-    return record.record_of(hf.JoinSpec(names, **{**ASKED, **asked}), columns, cores)
+def of(
+    cores: int = 2,
+    columns: dict[str, str] = COLUMNS,
+    names: tuple[str, str] = ("r", "s"),
+    apart: bool = False,
+    **asked: Any,
+) -> Any:
+    return record.record_of(hf.JoinSpec(names, **{**ASKED, **asked}), columns, cores, apart=apart)
 
 
 def test_a_record_is_found_again(tmp_path: Path) -> None:
@@ -37,7 +44,15 @@ def test_a_record_is_found_again(tmp_path: Path) -> None:
         (of(lateness="0 seconds"), "s.lateness was '1.5 s', is '0 us'"),
         (of(sequence="k"), "r.sequence was nothing, is 'k'"),
         (of(columns={**COLUMNS, "s": "ts timestamp"}), "s.columns was 'ts timestamp, k int', is 'ts timestamp'"),
-        (of(names=("s", "r")), "order was ['r', 's'], is ['s', 'r']"),
+        (of(names=("s", "r")), "names was ['r', 's'], is ['s', 'r']"),
+        (of(window="5 rows", order="arrival"), "order was 'event', is 'arrival'"),
+        (of(how="left"), "how was 'inner', is 'left'"),
+        (of(in_order=True), "in_order was False, is True"),
+        (of(select="r.k"), "select was nothing, is 'r.k'"),
+        (of(idle_timeout={"r": None, "s": "90 seconds"}), "s.idle_timeout was nothing, is '1.5 min'"),
+        (of(valid_from=datetime(2026, 1, 2)), "r.valid_from was nothing, is '2026-01-02 00:00:00'"),
+        (of(valid_to=1_500_001), "s.valid_to was nothing, is '1970-01-01 00:00:01.500001'"),
+        (of(apart=True), "refused_rows was 'counted', is 'written'"),
     ],
 )
 def test_what_differs_is_said(now: Any, line: str) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +19,7 @@ import handfast as hf
 import handfast.testing as hft
 from handfast.cli import app
 from handfast.connectors.generate import Workload
-from tests.runner.conftest import JOIN, Write
+from tests.runner.conftest import JOIN, SOURCE, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +80,10 @@ WANTED = """
     2026-01-01 00:00:30 | 9     | 2026-01-01 00:00:30 | 9     | 2026-01-01 00:00:30
 """
 WIDE = JOIN.replace("2 seconds", "3 seconds")
+PARQUET = 'format = "parquet"\npath = "out"'
+LATE = '[late_rows]\nformat = "parquet"\npath = "late"\n'
+REJECTED = '[rejected_rows]\nformat = "parquet"\npath = "rejected"\n'
+REFUSED = "done: 4 of r, 4 of s in, 3 matches out; watermark 2026-01-01 00:00:29; 1 late; 2 rejected; 1 corrupt"
 
 
 # --- without Spark --------------------------------------------------------------------------------------------------
@@ -101,6 +108,124 @@ def test_files_without_spark_as_a_stream(write: Write, tmp_path: Path) -> None:
     hft.assert_same(pq.read_table(tmp_path / "out"), WANTED)
     counts = "; 1 late; 2 rejected; 1 corrupt"
     assert f"done: 4 of r, 4 of s in, 3 matches out; watermark 2026-01-01 00:00:29{counts}" == said[-1]
+
+
+def batches(folder: Path) -> list[Path]:
+    """The folders of batches with rows in them."""
+    own = folder.glob("handfast_batch=*")
+    return [path for path in own if sum(len(pq.read_table(file)) for file in path.glob("*.parquet"))]
+
+
+def check_refused(folder: Path) -> None:
+    """Every refused row is in the folder of its kind and stream, with its own columns."""
+    expected = {
+        "late/r": [{"ts": datetime(2026, 1, 1, 0, 0, 8, 500_000, UTC), "key": 1}],
+        "late/s": [],
+        "rejected/r": [{"ts": None, "key": 2}],
+        "rejected/s": [{"ts": None, "key": 1}],
+    }
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64())])  # Spark's files have nanoseconds
+    for path, rows in expected.items():
+        tables = [pq.ParquetFile(file).read().cast(schema) for file in (folder / path).rglob("*.parquet")]
+        assert rows == [row for table in tables for row in table.to_pylist()], path
+
+
+def test_refused_rows_without_spark_go_to_places_of_their_own(write: Write, tmp_path: Path) -> None:
+    write_files(tmp_path)
+    file = write(LOCAL, NOW, sources=FILES, join=WIDE + LATE + REJECTED, sink=PARQUET)
+    code, said, _ = cli("run", file)
+    assert (0, REFUSED) == (code, said[-1])
+    hft.assert_same(pq.read_table(tmp_path / "out"), WANTED)
+    check_refused(tmp_path)
+    code, _, error = cli("run", write(LOCAL, NOW, sources=FILES, join=WIDE + LATE))
+    assert 2 == code
+    assert f"[late_rows] writes to {tmp_path}/late/r, and something is there already" in error
+
+
+THREE = """
+[join]
+on = "r.key = s.key AND s.key = t.key"
+window = { r = "1 second", s = "100 rows", t = "1 second" }
+time = "ts"
+lateness = "1 second"
+in_order = true
+select = "r.key AS k, s.id AS s_id, t.id AS t_id, match_time"
+idle_timeout = { t = "1 hour" }
+valid_from = { r = 2020-01-01T00:00:01Z }
+valid_to = 2020-01-01T00:00:04
+"""
+
+
+def test_three_streams_and_every_key_of_a_join(write: Write, tmp_path: Path) -> None:
+    sources = "".join(SOURCE.format(name=name, rows=600) for name in "rst").replace(
+        'stream = "t"', 'stream = "s", seed = 7'
+    )
+    bounds = {"valid_from": {"r": 1_577_836_801_000_000, "s": None, "t": None}, "valid_to": 1_577_836_804_000_000}
+    tables = {name: WORKLOAD.table(name, 0, 600) for name in "rs"}
+    tables["t"] = replace(WORKLOAD, seed=7).table("s", 0, 600)
+    expected = hf.join(
+        tables,
+        on="r.key = s.key AND s.key = t.key",
+        window={"r": "1 second", "s": "100 rows", "t": "1 second"},
+        time="ts",
+        in_order=True,
+        select="r.key AS k, s.id AS s_id, t.id AS t_id, match_time",
+        **bounds,
+    )
+    assert len(expected) > 10
+    code, said, _ = cli("run", write(LOCAL, 'mode = "batch"', sources=sources, join=THREE, sink=PARQUET))
+    assert 0 == code
+    hft.assert_same(pq.read_table(tmp_path / "out"), expected)
+    code, said, _ = cli("run", write(LOCAL, NOW, sources=sources, join=THREE, sink=PARQUET.replace("out", "live")))
+    assert 0 == code
+    found = pq.read_table(tmp_path / "live")
+    times = found["match_time"].to_pylist()
+    assert sorted(times) == times
+    assert said[-1].startswith(f"done: 600 of r, 600 of s, 600 of t in, {len(found):,} matches out; watermark 2020-")
+    # up to the watermark, which rows beyond valid_to have not moved
+    assert times[-1] > datetime(2020, 1, 1, 0, 0, 2, tzinfo=UTC)
+    hft.assert_same(found, expected.filter(pc.less_equal(expected["match_time"], times[-1])))
+    code, said, _ = cli("explain", write(LOCAL, NOW, sources=sources, join=THREE))
+    assert (0, "join of r, s and t on local") == (code, said[0])
+    assert "  idle       t: 1 h" in said
+    assert "  result     k, s_id, t_id, match_time" in said
+    code, said, _ = cli("verify", write(LOCAL, NOW, sources=sources, join=THREE))
+    assert (0, "All engines agree with the oracle") == (code, said[0])
+
+
+def test_a_left_join(write: Write, tmp_path: Path) -> None:
+    join = JOIN + 'how = "left"\n' + LATE
+    tables = {name: WORKLOAD.table(name, 0, 300) for name in "rs"}
+    expected = hf.join(tables, on="r.key = s.key", window="2 seconds", time="ts", how="left")
+    code, said, _ = cli("run", write(LOCAL, NOW, join=join, sink=PARQUET))
+    assert 0 == code
+    found = pq.read_table(tmp_path / "out")
+    unmatched = [row for row in found.to_pylist() if row["s_id"] is None]
+    assert unmatched
+    assert set(map(str, unmatched)) < {str(row) for row in expected.to_pylist() if row["s_id"] is None}
+    hft.assert_same(found.filter(pc.is_valid(found["s_id"])), right(300))
+    code, said, _ = cli("explain", write(LOCAL, NOW, join=join))
+    assert (0, "left join of r and s on local") == (code, said[0])
+    code, said, _ = cli("verify", write(LOCAL, NOW, join=join))
+    assert (0, "All engines agree with the oracle") == (code, said[0])
+
+
+def test_the_order_of_arrival(write: Write, tmp_path: Path) -> None:
+    join = '[join]\non = "r.key = s.key"\nwindow = "50 rows"\ntime = "ts"\norder = "arrival"\n'
+    code, said, _ = cli("explain", write(LOCAL, NOW, join=join))
+    assert (0, True) == (code, "  order      by arrival" in said)
+    code, said, _ = cli("run", write(LOCAL, NOW, join=join, sink=PARQUET))
+    tables = {name: WORKLOAD.table(name, 0, 300) for name in "rs"}
+    spec = hf.JoinSpec(("r", "s"), "r.key = s.key", window="50 rows", time="ts", order="arrival")
+    session = hf.session(spec, {name: table.schema for name, table in tables.items()})
+    steps = [{name: table.slice(at, 100) for name, table in tables.items()} for at in (0, 100, 200)]
+    expected = pa.Table.from_batches([b for step in steps for b in session.push_together(step)], session.schema)
+    assert len(expected) > 10
+    hft.assert_same(pq.read_table(tmp_path / "out"), expected)
+    assert f"done: 300 of r, 300 of s in, {len(expected)} matches out" == said[-1]
+    for command, top in (("run", 'mode = "batch"'), ("explain", 'mode = "batch"'), ("verify", NOW)):
+        code, _, error = cli(command, write(LOCAL, top, join=join))
+        assert (2, True) == (code, "bounded inputs need a column that has it: sequence=" in error)
 
 
 def test_files_without_spark_as_a_batch(write: Write, tmp_path: Path) -> None:
@@ -174,13 +299,13 @@ def test_files_on_spark_as_a_stream(spark: SparkSession, write: Write, tmp_path:
     code, said, _ = cli("run", file)
     assert 0 == code
     hft.assert_same(committed(spark, tmp_path / "out"), WANTED)
-    counts = "2 rejected; 1 corrupt; some rows came too late"
+    counts = "1 late; 2 rejected; 1 corrupt"
     assert f"done: 4 of r, 4 of s in, 3 matches out; watermark 2026-01-01 00:00:29; {counts}" == said[-1]
     assert 2 == sum(line.startswith("step ") for line in said)
 
     # nothing new: nothing comes twice
     code, said, _ = cli("run", file)
-    assert (0, "done: no rows in, 0 matches out") == (code, said[-1])
+    assert (0, "done: no rows came") == (code, said[-1])
     assert f"going on from the checkpoint {tmp_path / 'checkpoint'}" in said
 
     # another join on the old checkpoint is refused before it starts, and so is another number of cores
@@ -197,6 +322,60 @@ def test_files_on_spark_as_a_stream(spark: SparkSession, write: Write, tmp_path:
     code, _, error = cli("run", new)
     assert 2 == code
     assert "which belongs to a stream with another checkpoint; take another path" in error
+
+    # refused rows apart would lay the files out in another way, which hides those of before
+    code, _, error = cli("run", write(NOW, CHECKPOINT, sources=FILES, join=WIDE + LATE, sink=PARQUET))
+    assert 2 == code
+    assert "\n  refused_rows was 'counted', is 'written'\n" in error
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared_session")
+def test_refused_rows_on_spark_go_to_places_of_their_own(spark: SparkSession, write: Write, tmp_path: Path) -> None:
+    write_files(tmp_path)
+    file = write(NOW, CHECKPOINT, sources=FILES, join=WIDE + LATE + REJECTED, sink=PARQUET)
+    code, said, _ = cli("run", file)
+    assert (0, REFUSED) == (code, said[-1])
+    found = {path: pq.read_table(tmp_path / path) for path in ("out", "late/r", "late/s")}
+    assert {"out": {0, 1}, "late/r": {1}, "late/s": set()} == {
+        path: {int(folder.name.removeprefix("handfast_batch=")) for folder in batches(tmp_path / path)}
+        for path in found
+    }
+    hft.assert_same(found["out"].drop_columns("handfast_batch"), WANTED)
+    check_refused(tmp_path)
+
+    # from the checkpoint: the counters go on, and so do the folders
+    (tmp_path / "s" / "3.json").write_text('{"ts": "2026-01-01T00:00:01Z", "key": 1}\n')
+    code, said, _ = cli("run", file)
+    assert (0, REFUSED.replace("4 of s", "5 of s").replace("1 late", "2 late").replace("; 1 corrupt", "")) == (
+        code,
+        said[-1],
+    )
+    assert 1 == len(pq.read_table(tmp_path / "late" / "s"))
+
+    new = write(NOW, 'checkpoint = "new"', sources=FILES, join=WIDE + LATE, sink='format = "none"')
+    code, _, error = cli("run", new)
+    assert 2 == code
+    assert f"[late_rows] writes to {tmp_path}/late/r, which belongs to a stream with another checkpoint" in error
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared_session")
+def test_refused_rows_on_spark_beside_any_sink_of_ours(spark: SparkSession, write: Write, tmp_path: Path) -> None:
+    write_files(tmp_path)
+    sinks = {
+        "csv": 'format = "csv"\npath = "csv"',
+        "console": 'format = "console"',
+    }
+    for name, sink in sinks.items():
+        late = f'[late_rows]\nformat = "csv"\npath = "late-{name}"\n'
+        code, said, _ = cli("run", write(NOW, f'checkpoint = "of-{name}"', sources=FILES, join=WIDE + late, sink=sink))
+        assert (0, REFUSED) == (code, said[-1])
+        (row,) = spark.read.csv(str(tmp_path / f"late-{name}" / "r"), header=True).collect()
+        assert ("1", 1) == (row.key, row.handfast_batch)
+    assert 3 == sum(line.startswith("2026-01-01") for line in said)  # the matches, on the terminal
+    keys = [row.r_key for row in spark.read.csv(str(tmp_path / "csv"), header=True).collect()]
+    assert ["1", "1", "9"] == sorted(keys)
 
 
 @pytest.mark.spark

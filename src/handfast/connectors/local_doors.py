@@ -250,16 +250,16 @@ def _parquet(path: Path, read: Callable[[Path], Any]) -> Any:
 
 
 class LocalSink:
-    """Where matches go, one file for each step that has some."""
+    """Where matches go, or one stream's refused rows: one file for each step that has some."""
 
     def __init__(self, sink: Sink, show: Callable[[pa.Table], None]) -> None:
         if sink.format not in Sink.KINDS:
             raise UnsupportedError(
-                f"[sink] has the format {sink.format!r}; the local engine writes {', '.join(Sink.KINDS)}: "
+                f"{sink.where} has the format {sink.format!r}; the local engine writes {', '.join(Sink.KINDS)}: "
                 "run it with --engine spark"
             )
         if sink.options:
-            raise UnsupportedError("[sink] options are those of Spark's writer, and the local engine has none")
+            raise UnsupportedError(f"{sink.where} options are those of Spark's writer, and the local engine has none")
         self._format = sink.format
         self._show = show
         self._folder: Path | None = None
@@ -268,27 +268,29 @@ class LocalSink:
             self._folder = _prepared(sink)
             self._number = sum(1 for _ in self._folder.iterdir())
 
-    def write(self, matches: pa.Table) -> None:
-        """Write some matches."""
+    def write(self, rows: pa.Table) -> None:
+        """Write some rows."""
         if self._format == "console":
-            self._show(matches)
-        if self._folder is None or not len(matches):
+            self._show(rows)
+        if self._folder is None or not len(rows):
             return
         name = f"part-{self._number:05d}.{self._format}"
         self._number += 1
         hidden = self._folder / f".{name}"  # whoever reads the folder meanwhile sees whole files only
-        _WRITERS[self._format](matches, hidden)
+        _WRITERS[self._format](rows, hidden)
         hidden.rename(self._folder / name)
 
 
 def _prepared(sink: Sink) -> Path:
     folder = local_path(sink.path or "")
     if folder is None:
-        raise UnsupportedError(f"[sink] writes to {sink.path}; the local engine writes files of this machine only")
+        raise UnsupportedError(
+            f"{sink.where} writes to {sink.path}; the local engine writes files of this machine only"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         if sink.if_exists == "fail":
             raise SpecError(
-                f"[sink] writes to {folder}, and something is there already; take another path, or say "
+                f"{sink.where} writes to {folder}, and something is there already; take another path, or say "
                 'if_exists = "overwrite" or "append"'
             )
         if sink.if_exists == "overwrite":

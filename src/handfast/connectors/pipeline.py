@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import has_magic, iglob
+from itertools import permutations
 from pathlib import Path
 from typing import Any, ClassVar
 
 from handfast.errors import SpecError
-from handfast.spec.join import JoinSpec
+from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.schema import nearest
 from handfast.spec.window import parse_duration
 
@@ -21,6 +22,8 @@ FILES = ("parquet", "csv", "json")  # read and written by both engines
 LINES = ("csv", "json")  # files of text, in which a row can be corrupt
 AVAILABLE_NOW = "available now"
 MAX_CORES = 1024
+_REFUSED = ("late_rows", "rejected_rows")
+_MAY_BE_UNSAID = ("sequence", "valid_from", "valid_to", "idle_timeout")  # None for a stream, which TOML does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where matches go.
+    """Where matches go, or refused rows.
 
     Attributes:
-        format: parquet, csv, json, console, none, or any format that Spark knows.
-        path: The folder that files are written to.
+        format: parquet, csv, json, console, none, or any format that Spark knows; refused rows go to files.
+        path: The folder that files are written to; refused rows have one in it for every stream.
         if_exists: What to do if there are rows already, and no checkpoint to go on from: "fail", "append", "overwrite".
         options: Options of Spark's writer.
+        table: What it is called in the file.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = (*FILES, "console", "none")
@@ -93,16 +97,30 @@ class Sink:
     path: str | None = None
     if_exists: str = "fail"
     options: Mapping[str, str] = field(default_factory=dict)
+    table: str = "sink"
 
     def __post_init__(self) -> None:
-        _check_one_of("[sink] if_exists", self.if_exists, ("fail", "append", "overwrite"))
+        _check_one_of(f"{self.where} if_exists", self.if_exists, ("fail", "append", "overwrite"))
         if self.format in FILES and self.path is None:
-            raise SpecError(f"[sink] has the format {self.format!r} and needs a path")
+            raise SpecError(f"{self.where} has the format {self.format!r} and needs a path")
+        if self.table != "sink" and self.format not in FILES:
+            raise SpecError(
+                f"{self.where} has the format {self.format!r}; refused rows go to files: {', '.join(FILES)}"
+            )
+
+    @property
+    def where(self) -> str:
+        """What errors call it."""
+        return f"[{self.table}]"
 
     @property
     def keeps(self) -> bool:
         """Whether what is written is still there afterwards."""
         return self.format not in ("console", "none")
+
+    def of(self, stream: str) -> Sink:
+        """The part of it that takes one stream's rows."""
+        return replace(self, path=f"{(self.path or '').rstrip('/')}/{stream}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +142,7 @@ class Pipeline:
     """A join from its sources to its sink.
 
     Attributes:
+        late_rows: Where the rows of a stream go that came too late; rejected_rows: those without a valid time.
         engine: "spark" or "local".
         mode: "stream": rows are joined as they come; "batch": all there are, once.
         trigger: Of a stream: "available now" ends when all there is has been joined; a duration like "10 seconds"
@@ -136,6 +155,8 @@ class Pipeline:
     sources: Mapping[str, Source]
     spec: JoinSpec
     sink: Sink
+    late_rows: Sink | None = None
+    rejected_rows: Sink | None = None
     engine: str = "spark"
     mode: str = "stream"
     trigger: str = "0 seconds"
@@ -150,7 +171,8 @@ class Pipeline:
             raise SpecError(f"cores must be a whole number from 1 to {MAX_CORES}, not {self.cores}")
         if self.interval is not None and self.interval < 0:
             raise SpecError(f"trigger cannot be negative: {self.trigger!r}")
-        if self.mode == "stream":
+        _check_refused(self)
+        if self.mode == "stream" and self.spec.order != ARRIVAL:
             for stream in self.spec.streams:
                 if stream.lateness is None:
                     raise SpecError(
@@ -163,6 +185,21 @@ class Pipeline:
         """The time between two steps in microseconds; None if all there is is joined at once."""
         return None if self.trigger == AVAILABLE_NOW else parse_duration(self.trigger, what="trigger")
 
+    @property
+    def refused(self) -> dict[str, Sink]:
+        """Where refused rows go, by kind, as far as it is asked for."""
+        asked = {"late_rows": self.late_rows, "rejected_rows": self.rejected_rows}
+        return {kind: sink for kind, sink in asked.items() if sink is not None}
+
+    @property
+    def folders(self) -> list[Sink]:
+        """Every sink, one for each stream where rows are refused."""
+        return [self.sink, *(sink.of(name) for sink in self.refused.values() for name in self.spec.names)]
+
+    def as_batch(self) -> Pipeline:
+        """The same join of all rows there are."""
+        return replace(self, mode="batch", late_rows=None, rejected_rows=None)
+
     @staticmethod
     def read(path: Path, *, engine: str | None = None) -> Pipeline:
         """The pipeline in a file; `engine` outweighs what the file says."""
@@ -171,10 +208,8 @@ class Pipeline:
     @staticmethod
     def of(path: Path, text: Mapping[str, Any], *, engine: str | None = None) -> Pipeline:
         """The pipeline that the tables of a file describe."""
-        if "late_rows" in text:
-            raise SpecError(f"{path.name} has a table [late_rows], which this version cannot write yet; leave it out")
         top = ("engine", "mode", "trigger", "checkpoint", "cores")
-        _check_keys(path.name, text, (*top, "spark", "sources", "join", "sink"))
+        _check_keys(path.name, text, (*top, "spark", "sources", "join", "sink", *_REFUSED))
         for needed in ("sources", "join", "sink"):
             if needed not in text:
                 example = "sources.r" if needed == "sources" else needed
@@ -188,9 +223,27 @@ class Pipeline:
         if "checkpoint" in asked:
             asked["checkpoint"] = _resolved(home, asked["checkpoint"])
         sources = {name: _source(home, name, table) for name, table in _table("[sources]", text["sources"]).items()}
-        return Pipeline(
-            path, sources, _join(tuple(sources), text["join"]), _sink(home, text["sink"]), spark=_spark(text), **asked
-        )
+        join = _join(tuple(sources), text["join"])
+        sinks: dict[str, Any] = {name: _sink(home, name, text[name]) for name in ("sink", *_REFUSED) if name in text}
+        return Pipeline(path, sources, join, spark=_spark(text), **sinks, **asked)
+
+
+def _check_refused(pipeline: Pipeline) -> None:
+    """Refuse places for refused rows that there are no rows for, or that cannot be kept apart."""
+    for sink in pipeline.refused.values():
+        if pipeline.mode == "batch":
+            raise SpecError(
+                f'{sink.where} is for mode = "stream"; a batch has no late rows, and only counts the rejected ones'
+            )
+        if pipeline.sink.format not in Sink.KINDS:
+            raise SpecError(
+                f"[sink] has the format {pipeline.sink.format!r}, and {sink.where} goes with {', '.join(Sink.KINDS)} "
+                "only: no other can be written together with it so that every row comes once"
+            )
+    kept = [sink for sink in (pipeline.sink, *pipeline.refused.values()) if sink.format in FILES]
+    for one, other in permutations(kept, 2):
+        if f"{other.path}/".startswith(f"{one.path}/"):
+            raise SpecError(f"{other.where} writes into the folder of {one.where}; give each a folder of its own")
 
 
 def local_path(path: str) -> Path | None:
@@ -251,16 +304,17 @@ def _source(home: Path, name: str, table: Any) -> Source:
     return Source(name, **{**asked, "options": _options(asked.get("options", {}))})
 
 
-def _sink(home: Path, table: Any) -> Sink:
-    table = _table("[sink]", table)
+def _sink(home: Path, name: str, table: Any) -> Sink:
+    where = f"[{name}]"
+    table = _table(where, table)
     kinds: dict[str, type] = {"format": str, "path": str, "if_exists": str, "options": dict}
-    _check_keys("[sink]", table, kinds)
+    _check_keys(where, table, kinds)
     if "format" not in table:
-        raise SpecError('[sink] has no format; say format = "parquet", "csv", "json", "console"…')
-    asked = {key: _typed("[sink]", key, value, kinds[key]) for key, value in table.items()}
+        raise SpecError(f'{where} has no format; say format = "parquet", "csv", "json"…')
+    asked = {key: _typed(where, key, value, kinds[key]) for key, value in table.items()}
     if "path" in asked:
         asked["path"] = _resolved(home, asked["path"])
-    return Sink(**{**asked, "options": _options(asked.get("options", {}))})
+    return Sink(**{**asked, "options": _options(asked.get("options", {}))}, table=name)
 
 
 def _join(names: tuple[str, ...], table: Any) -> JoinSpec:
@@ -271,7 +325,9 @@ def _join(names: tuple[str, ...], table: Any) -> JoinSpec:
     for parameter in parameters:
         if parameter.default is inspect.Parameter.empty and parameter.name not in table:
             raise SpecError(f"[join] has no {parameter.name!r}, and a join needs it")
-    return JoinSpec(names, **table)
+    _typed("[join]", "in_order", table.get("in_order", False), bool)
+    by_stream = {key: table[key] for key in _MAY_BE_UNSAID if isinstance(table.get(key), dict)}
+    return JoinSpec(names, **table | {key: dict.fromkeys(names) | own for key, own in by_stream.items()})
 
 
 def _spark(text: Mapping[str, Any]) -> SparkSettings:

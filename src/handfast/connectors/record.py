@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from handfast import __version__
 from handfast.errors import SpecError
 from handfast.spec.join import JoinSpec
+from handfast.spec.moment import EARLIEST, LATEST, format_moment
 from handfast.spec.window import CountWindow, TimeWindow, format_duration, parse_duration
 
 NAME = "handfast.json"
@@ -18,11 +19,16 @@ NAME = "handfast.json"
 Record = dict[str, Any]
 
 
-def record_of(spec: JoinSpec, columns: Mapping[str, str], cores: int) -> Record:
-    """What a checkpoint belongs to: the join, the columns of its streams, the number of cores."""
+def record_of(spec: JoinSpec, columns: Mapping[str, str], cores: int, *, apart: bool) -> Record:
+    """What a checkpoint belongs to: the join, the columns of its streams, the number of cores.
+
+    And whether refused rows are written apart: then files are laid out in another way, which a stream cannot change.
+    """
     streams = {s.name: {**_readable(s), "columns": columns[s.name]} for s in spec.streams}
     rest = {f.name: _plain(getattr(spec, f.name)) for f in fields(spec) if f.name != "streams"}
-    return {"handfast": __version__, "cores": cores, **rest, "order": list(spec.names), "streams": streams}
+    refused = "written" if apart else "counted"
+    first = {"handfast": __version__, "cores": cores, "refused_rows": refused}
+    return {**first, **rest, "names": list(spec.names), "streams": streams}
 
 
 def differences(before: Record, now: Record) -> list[str]:
@@ -80,14 +86,27 @@ def parse(said: str, where: str) -> Record:
 
 
 def _readable(value: Any) -> Record:
-    durations = {"lateness", "idle_timeout"}
     plain = {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name != "name"}
-    return {n: _duration(v) if n in durations and isinstance(v, int) else v for n, v in plain.items()}
+    said = {name: _WORDS[name](own) for name, own in plain.items() if name in _WORDS and own is not None}
+    return plain | said
 
 
 def _duration(micros: int) -> str:
     said = format_duration(micros)
     return said if parse_duration(said, what="A duration") == micros else f"{micros} us"
+
+
+def _bound(micros: int) -> str | None:
+    """A time that was asked for; the ends of the calendar are not."""
+    return None if micros in (EARLIEST, LATEST) else format_moment(micros)
+
+
+_WORDS: Mapping[str, Callable[[int], str | None]] = {
+    "lateness": _duration,
+    "idle_timeout": _duration,
+    "valid_from": _bound,
+    "valid_to": _bound,
+}
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +17,13 @@ from pyspark.sql import functions as F
 
 from handfast.connectors import spark_source
 from handfast.connectors.feed import FORMAT, Feed
-from handfast.connectors.pipeline import FILES, LINES, Pipeline, Source, check_there, local_path
+from handfast.connectors.pipeline import FILES, LINES, Pipeline, Sink, Source, check_there, local_path
 from handfast.errors import EngineError, SpecError
-from handfast.spec.join import JoinSpec, Stream
+from handfast.spec.join import JoinSpec
 
-MATCHES = "handfast_matches"  # what the counters of the result are called in Spark's progress
+MATCHES = "handfast_matches"  # what the counter of a batch's matches is called
 _CORRUPT = "__handfast_corrupt"
+_BATCH = "handfast_batch"  # the column, and the folders, that hold a batch's number: as `hf.write` has them
 _MAVEN = {
     "kafka": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}",
     "avro": f"org.apache.spark:spark-avro_2.13:{spark_version}",
@@ -36,40 +37,8 @@ _MAVEN = {
 _PYPI = {"delta": "delta-spark", "huggingface": "pyspark-huggingface"}
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What came through one source: rows that fit, rows that were corrupt, rows without a usable time."""
-
-    rows: int = 0
-    corrupt: int = 0
-    rejected: int = 0
-    oldest: int | None = None  # the lowest time, in microseconds
-    newest: int | None = None  # the highest
-
-    def __add__(self, other: Counts) -> Counts:
-        low = [time for time in (self.oldest, other.oldest) if time is not None]
-        high = [time for time in (self.newest, other.newest) if time is not None]
-        return Counts(
-            self.rows + other.rows,
-            self.corrupt + other.corrupt,
-            self.rejected + other.rejected,
-            min(low, default=None),
-            max(high, default=None),
-        )
-
-    @staticmethod
-    def read(observed: Mapping[str, Any]) -> Counts:
-        """From what Spark has observed."""
-        return Counts(**{name: observed[name] for name in ("rows", "corrupt", "rejected", "oldest", "newest")})
-
-
-def counts_name(stream: str) -> str:
-    """What the counters of a stream are called in Spark's progress."""
-    return f"handfast_{stream}"
-
-
 def open_sources(spark: SparkSession, pipeline: Pipeline) -> dict[str, DataFrame]:
-    """Every stream as a DataFrame, corrupt rows still in it where they are to be dropped; see `counted`."""
+    """Every stream as a DataFrame, corrupt rows still in it where they are to be dropped."""
     return {name: _open(spark, source, pipeline.mode == "stream") for name, source in pipeline.sources.items()}
 
 
@@ -78,35 +47,43 @@ def without_corrupt(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return {name: _fitting(frame) for name, frame in frames.items()}
 
 
-def counted(
-    frames: Mapping[str, DataFrame], spec: JoinSpec, *, into: Mapping[str, Observation] | None = None
-) -> dict[str, DataFrame]:
-    """The streams' rows that fit, and counters of them in the query's progress, or `into` observations of a batch."""
-    return {stream.name: _fitting(_observed(frames[stream.name], stream, into)) for stream in spec.streams}
+def watched(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """The streams' rows that fit, and a counter of those that don't in the query's progress; see `corrupt_rows`."""
+    return {
+        name: _fitting(frame.observe(f"{_CORRUPT}_{name}", F.count(_CORRUPT).alias("rows")))
+        if _CORRUPT in frame.columns
+        else frame
+        for name, frame in frames.items()
+    }
+
+
+def corrupt_rows(observed: Mapping[str, Any]) -> int:
+    """How many rows of a step were corrupt, by what its progress has observed."""
+    return sum(row["rows"] for name, row in observed.items() if name.startswith(_CORRUPT))
 
 
 def observations(spec: JoinSpec) -> dict[str, Observation]:
     """Where a batch counts: its streams, and its matches."""
-    return {name: Observation(name) for name in (*map(counts_name, spec.names), MATCHES)}
+    return {name: Observation(name) for name in (*spec.names, MATCHES)}
 
 
-def counted_matches(matches: DataFrame, *, into: Mapping[str, Observation] | None = None) -> DataFrame:
+def counted(frames: Mapping[str, DataFrame], spec: JoinSpec, into: Mapping[str, Observation]) -> dict[str, DataFrame]:
+    """The streams' rows that fit; how many there are, and are corrupt, and are rejected, goes `into` observations."""
+    found = {}
+    for stream in spec.streams:
+        frame = frames[stream.name]
+        fits = F.col(_CORRUPT).isNull() if _CORRUPT in frame.columns else F.lit(True)
+        micros = F.unix_micros(F.col(f"`{stream.time}`").cast("timestamp"))
+        usable = F.coalesce(micros.between(stream.valid_from, stream.valid_to), F.lit(False))
+        counts = {"rows": fits, "corrupt": ~fits, "rejected": fits & ~usable}
+        observed = frame.observe(into[stream.name], *(F.count_if(which).alias(name) for name, which in counts.items()))
+        found[stream.name] = _fitting(observed)
+    return found
+
+
+def counted_matches(matches: DataFrame, into: Mapping[str, Observation]) -> DataFrame:
     """The matches, and a counter of them."""
-    return matches.observe(MATCHES if into is None else into[MATCHES], F.count(F.lit(1)).alias("rows"))
-
-
-def _observed(frame: DataFrame, stream: Stream, into: Mapping[str, Observation] | None) -> DataFrame:
-    fits = F.col(_CORRUPT).isNull() if _CORRUPT in frame.columns else F.lit(True)
-    micros = F.unix_micros(F.col(f"`{stream.time}`").cast("timestamp"))
-    usable = F.coalesce(micros.between(stream.valid_from, stream.valid_to), F.lit(False))
-    return frame.observe(
-        counts_name(stream.name) if into is None else into[counts_name(stream.name)],
-        F.count_if(fits).alias("rows"),
-        F.count_if(~fits).alias("corrupt"),
-        F.count_if(fits & ~usable).alias("rejected"),
-        F.min(F.when(fits & usable, micros)).alias("oldest"),
-        F.max(F.when(fits & usable, micros)).alias("newest"),
-    )
+    return matches.observe(into[MATCHES], F.count(F.lit(1)).alias("rows"))
 
 
 def _fitting(frame: DataFrame) -> DataFrame:
@@ -190,14 +167,32 @@ def start(matches: DataFrame, pipeline: Pipeline, checkpoint: str) -> Any:
     """Start the query that writes matches as they come."""
     sink = pipeline.sink
     writer = matches.writeStream.format({"none": "noop"}.get(sink.format, sink.format))
-    writer = writer.outputMode("append").options(**_sink_options(pipeline)).option("checkpointLocation", checkpoint)
-    interval = pipeline.interval
-    if interval is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{interval // 1_000} milliseconds")
-    with _explained(sink.format, "[sink]"):
+    writer = writer.outputMode("append").options(**_sink_options(sink)).option("checkpointLocation", checkpoint)
+    writer = writer.trigger(**trigger(pipeline))
+    with _explained(sink.format, sink.where):
         return writer.start(sink.path) if sink.path is not None else writer.start()
+
+
+def trigger(pipeline: Pipeline) -> dict[str, Any]:
+    """When a step starts, as Spark takes it."""
+    interval = pipeline.interval
+    return {"availableNow": True} if interval is None else {"processingTime": f"{interval // 1_000} milliseconds"}
+
+
+def place(sink: Sink, show: Callable[[pa.Table], None]) -> str | Callable[[DataFrame, int], None]:
+    """A sink as `hf.write` takes it: a path for Parquet, for the rest a function with the same layout."""
+    if sink.format == "parquet" and not sink.options and sink.path is not None:
+        return sink.path
+
+    def put(rows: DataFrame, number: int) -> None:
+        if sink.format == "console":
+            show(rows.toArrow())
+        elif sink.keeps:
+            numbered = rows.withColumn(_BATCH, F.lit(number)).write.mode("overwrite").partitionBy(_BATCH)
+            numbered = numbered.option("partitionOverwriteMode", "dynamic").options(**_sink_options(sink))
+            numbered.format(sink.format).save(sink.path)
+
+    return put
 
 
 def write(matches: DataFrame, pipeline: Pipeline, show: Callable[[pa.Table], None]) -> None:
@@ -209,35 +204,39 @@ def write(matches: DataFrame, pipeline: Pipeline, show: Callable[[pa.Table], Non
     modes = {"fail": "error", "append": "append", "overwrite": "overwrite"}
     format_ = {"none": "noop"}.get(sink.format, sink.format)
     mode = "append" if format_ == "noop" else modes[sink.if_exists]
-    writer = matches.write.format(format_).mode(mode).options(**_sink_options(pipeline))
+    writer = matches.write.format(format_).mode(mode).options(**_sink_options(sink))
     with _explained(sink.format, "[sink]"):
         writer.save(sink.path) if sink.path is not None else writer.save()
 
 
-def _sink_options(pipeline: Pipeline) -> dict[str, str]:
-    named = {"header": "true", "escape": '"'} if pipeline.sink.format == "csv" else {}
-    return named | dict(pipeline.sink.options)
+def _sink_options(sink: Sink) -> dict[str, str]:
+    named = {"header": "true", "escape": '"'} if sink.format == "csv" else {}
+    return named | dict(sink.options)
 
 
-def check_sink(pipeline: Pipeline, *, goes_on: bool) -> None:
+def check_sinks(pipeline: Pipeline, *, goes_on: bool) -> None:
     """Refuse to write among rows of another run."""
-    sink = pipeline.sink
-    folder = local_path(sink.path) if sink.path is not None and sink.format in FILES else None
-    if folder is None or goes_on or not folder.exists():
-        return
-    if pipeline.mode == "stream" and (folder / "_spark_metadata").exists():
-        # Spark numbers batches anew with a new checkpoint, and would take them for written already
+    for sink in pipeline.folders:
+        folder = local_path(sink.path) if sink.path is not None and sink.format in FILES else None
+        if folder is not None and not goes_on and folder.exists():
+            _check_folder(sink, folder, streams=pipeline.mode == "stream")
+
+
+def _check_folder(sink: Sink, folder: Path, *, streams: bool) -> None:
+    found = [path.name for path in folder.iterdir()]
+    if streams and any(name == "_spark_metadata" or name.startswith(f"{_BATCH}=") for name in found):
+        # batches are numbered anew with a new checkpoint, and would be taken for written already, or take their place
         raise SpecError(
-            f"[sink] writes to {folder}, which belongs to a stream with another checkpoint; take another path, or go "
-            "on with that checkpoint"
+            f"{sink.where} writes to {folder}, which belongs to a stream with another checkpoint; take another path, "
+            "or go on with that checkpoint"
         )
-    if any(folder.iterdir()) and sink.if_exists == "fail":
+    if found and sink.if_exists == "fail":
         raise SpecError(
-            f"[sink] writes to {folder}, and something is there already; take another path, or say "
+            f"{sink.where} writes to {folder}, and something is there already; take another path, or say "
             'if_exists = "overwrite" or "append"'
         )
-    if pipeline.mode == "stream" and sink.if_exists == "overwrite" and any(folder.iterdir()):
-        raise SpecError('[sink] if_exists = "overwrite" is for mode = "batch"; a stream only appends')
+    if found and streams and sink.if_exists == "overwrite":
+        raise SpecError(f'{sink.where} if_exists = "overwrite" is for mode = "batch"; a stream only appends')
 
 
 # --- text on any file system ----------------------------------------------------------------------------------------

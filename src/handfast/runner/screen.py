@@ -5,50 +5,64 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from handfast.flow.metrics import Metrics
+from handfast.spec.moment import format_moment
+
+_UNJOINED = ("waiting", "late", "rejected", "corrupt")
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a pipeline has come since it was started.
+    """How far a pipeline has come: since it was started, on Spark since its checkpoint was.
 
     Attributes:
         steps: How many batches had rows.
         rows: Rows in, by stream.
         matches: Matches out.
         watermark: The join's watermark in microseconds, if it is known.
-        waiting: Rows that wait for the watermark before they join; late, rejected, corrupt: rows that never will. None
-            where the engine does not say.
-        some_late: Whether there were late rows, where the engine does not say how many.
+        waiting: Rows that wait for the watermark before they join; late, rejected, corrupt: rows that never will.
     """
 
     steps: int = 0
     rows: Mapping[str, int] = field(default_factory=dict)
     matches: int = 0
     watermark: int | None = None
-    waiting: int | None = None
-    late: int | None = None
-    some_late: bool = False
+    waiting: int = 0
+    late: int = 0
     rejected: int = 0
     corrupt: int = 0
 
+    @staticmethod
+    def of(steps: int, metrics: Metrics, corrupt: int) -> Status:
+        """From a join's counters, and the rows that never came to it."""
+        streams = metrics.streams
+        return Status(
+            steps,
+            {name: own.rows_in for name, own in streams.items()},
+            metrics.matches,
+            metrics.watermark,
+            waiting=sum(own.waiting for own in streams.values()),
+            late=sum(own.late for own in streams.values()),
+            rejected=sum(own.rejected for own in streams.values()),
+            corrupt=corrupt,
+        )
+
     def __str__(self) -> str:
+        if not self.steps:
+            return "no rows came"
         rows = ", ".join(f"{count:,} of {name}" for name, count in self.rows.items())
-        parts = [f"{rows or 'no rows'} in, {self.matches:,} match{'' if self.matches == 1 else 'es'} out"]
+        parts = [f"{rows} in, {self.matches:,} match{'' if self.matches == 1 else 'es'} out"]
         if self.watermark is not None:
-            parts.append(f"watermark {moment(self.watermark)}")
-        for name in ("waiting", "late", "rejected", "corrupt"):
+            parts.append(f"watermark {format_moment(self.watermark)}")
+        for name in _UNJOINED:
             count = getattr(self, name)
             if count:
                 parts.append(f"{count:,} {name}")
-        if self.some_late:
-            parts.append("some rows came too late")
         return "; ".join(parts)
 
 
@@ -87,15 +101,6 @@ class Screen:
         self.say(f"{how}: {status}")
 
 
-def moment(micros: int) -> str:
-    """A time as people read it."""
-    try:
-        time = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None)
-    except OverflowError:
-        return f"{micros} us"
-    return time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
-
-
 def _panel(status: Status) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
@@ -104,11 +109,7 @@ def _panel(status: Status) -> Table:
     for name, count in status.rows.items():
         table.add_row(f"rows of {name}", f"{count:,}")
     table.add_row("matches", f"{status.matches:,}")
-    table.add_row("watermark", moment(status.watermark) if status.watermark is not None else "not known yet")
-    for name in ("waiting", "late", "rejected", "corrupt"):
-        count = getattr(status, name)
-        if count is not None:
-            table.add_row(name, f"{count:,}")
-    if status.some_late:
-        table.add_row("late", "some")
+    table.add_row("watermark", format_moment(status.watermark) if status.watermark is not None else "not known yet")
+    for name in _UNJOINED:
+        table.add_row(name, f"{getattr(status, name):,}")
     return table

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +16,13 @@ from handfast.connectors import record
 from handfast.connectors.pipeline import Pipeline, local_path
 from handfast.engines.spark import embedded
 from handfast.errors import SpecError
+from handfast.flow.metrics import Metrics
 from handfast.runner.screen import Screen, Status
 from handfast.testing import text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-    from handfast.connectors.spark_doors import Counts
 
 _LOOK = 0.2  # seconds between two looks at Spark's progress, and at Ctrl-C
 
@@ -40,7 +39,7 @@ def judge(pipeline: Pipeline, screen: Screen, *, limit: int, progress: Progress)
     """Whether Spark and the local engine agree with the oracle on all rows there are."""
     from handfast.connectors import spark_doors
 
-    bounded = replace(pipeline, mode="batch")
+    bounded = pipeline.as_batch()
     with _session(bounded, screen) as (spark, interrupts, _home):
 
         def say(line: str) -> None:
@@ -55,7 +54,7 @@ def judge(pipeline: Pipeline, screen: Screen, *, limit: int, progress: Progress)
 
 def run(pipeline: Pipeline, screen: Screen) -> None:
     """Run the pipeline until its end, or until it is interrupted."""
-    if pipeline.mode == "stream" and pipeline.checkpoint is None and pipeline.sink.keeps:
+    if pipeline.mode == "stream" and pipeline.checkpoint is None and any(s.keeps for s in pipeline.folders):
         raise SpecError(
             'A stream on Spark needs a checkpoint to go on from: checkpoint = "checkpoint", a folder of its own'
         )
@@ -71,10 +70,10 @@ def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrup
 
     frames = spark_doors.open_sources(spark, pipeline)
     api.explain(spark_doors.without_corrupt(frames), pipeline.spec)  # whatever is wrong with the join is said first
-    spark_doors.check_sink(pipeline, goes_on=False)
+    spark_doors.check_sinks(pipeline, goes_on=False)
     observations = spark_doors.observations(pipeline.spec)
-    matches = api.join(spark_doors.counted(frames, pipeline.spec, into=observations), pipeline.spec)
-    matches = spark_doors.counted_matches(matches, into=observations)
+    matches = api.join(spark_doors.counted(frames, pipeline.spec, observations), pipeline.spec)
+    matches = spark_doors.counted_matches(matches, observations)
     with screen.waiting("Spark joins"), spark_doors.explained(), ThreadPoolExecutor(1) as writer:
         written = writer.submit(spark_doors.write, matches, pipeline, lambda rows: screen.say(text(rows)))
         try:
@@ -86,9 +85,9 @@ def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrup
             raise
         written.result()
     found = observations[spark_doors.MATCHES].get["rows"]
-    counts = {name: spark_doors.Counts.read(observations[spark_doors.counts_name(name)].get) for name in frames}
-    rows = {name: own.rows for name, own in counts.items()}
-    rejected, corrupt = (sum(getattr(own, what) for own in counts.values()) for what in ("rejected", "corrupt"))
+    counts = {name: observations[name].get for name in frames}
+    rows = {name: own["rows"] for name, own in counts.items()}
+    rejected, corrupt = (sum(own[what] for own in counts.values()) for what in ("rejected", "corrupt"))
     screen.conclude("done", Status(1, rows, found, rejected=rejected, corrupt=corrupt))
 
 
@@ -102,15 +101,15 @@ def _run_stream(
     api.explain(fitting, pipeline.spec)  # whatever is wrong with the join is said before a checkpoint is touched
     checkpoint = pipeline.checkpoint or str(home / "checkpoint")
     goes_on = _check_record(pipeline, spark, fitting, checkpoint, screen)
-    spark_doors.check_sink(pipeline, goes_on=goes_on)
-    matches = spark_doors.counted_matches(api.join(spark_doors.counted(frames, pipeline.spec), pipeline.spec))
+    spark_doors.check_sinks(pipeline, goes_on=goes_on)
+    matches = api.join(spark_doors.watched(frames), pipeline.spec)
     if goes_on:
         screen.say(f"going on from the checkpoint {checkpoint}")
     status = Status()
     query = None
     try:
         with spark_doors.explained(), screen.running() as show:
-            query = spark_doors.start(matches, pipeline, checkpoint)
+            query = _start(pipeline, matches, checkpoint, screen)
             for status in _progress(pipeline, query, interrupts):
                 show(status)
     except KeyboardInterrupt:
@@ -122,44 +121,48 @@ def _run_stream(
     screen.conclude("done", status)
 
 
+def _start(pipeline: Pipeline, matches: DataFrame, checkpoint: str, screen: Screen) -> Any:
+    """Start the query: Spark's own for matches alone, `hf.write` where refused rows go to places of their own."""
+    from handfast.connectors import spark_doors
+
+    if not pipeline.refused:
+        return spark_doors.start(matches, pipeline, checkpoint)
+
+    def show(rows: pa.Table) -> None:
+        screen.say(text(rows))
+
+    refused = {
+        kind: {name: spark_doors.place(sink.of(name), show) for name in pipeline.spec.names}
+        for kind, sink in pipeline.refused.items()
+    }
+    return api.write(
+        matches,
+        to=spark_doors.place(pipeline.sink, show),
+        late_rows=refused.get("late_rows"),
+        rejected_rows=refused.get("rejected_rows"),
+        checkpoint=checkpoint,
+        trigger=spark_doors.trigger(pipeline),
+    )
+
+
 def _progress(pipeline: Pipeline, query: Any, interrupts: embedded.Interrupts) -> Iterator[Status]:
     """Tell of every batch when Spark has finished it."""
     from handfast.connectors import spark_doors
+    from handfast.engines.spark.metrics import in_progress
 
-    told, steps, matches, ended, late = -1, 0, 0, False, False
-    counts = {name: spark_doors.Counts() for name in pipeline.spec.names}
+    told, steps, corrupt, ended = -1, 0, 0, False
+    metrics = Metrics.start(pipeline.spec.names)
     while not ended:
         interrupts.check()
         ended = bool(query.awaitTermination(_LOOK))
         for progress in query.recentProgress:
-            observed = progress.observedMetrics
-            if progress.batchId <= told or spark_doors.MATCHES not in observed:
+            if progress.batchId <= told or not progress.observedMetrics:
                 continue
             told = progress.batchId
             steps += 1
-            matches += observed[spark_doors.MATCHES]["rows"]
-            watermark = _watermark(pipeline, counts)
-            for name in counts:
-                observation = observed.get(spark_doors.counts_name(name))
-                seen = spark_doors.Counts.read(observation) if observation is not None else spark_doors.Counts()
-                late |= watermark is not None and seen.oldest is not None and seen.oldest < watermark
-                counts[name] += seen
-            yield Status(
-                steps,
-                {name: own.rows for name, own in counts.items()},
-                matches,
-                _watermark(pipeline, counts),
-                some_late=late,
-                rejected=sum(own.rejected for own in counts.values()),
-                corrupt=sum(own.corrupt for own in counts.values()),
-            )
-
-
-def _watermark(pipeline: Pipeline, counts: Mapping[str, Counts]) -> int | None:
-    """The join's watermark as far as this run has seen rows: none before every stream has shown some."""
-    newest = {stream: counts[stream.name].newest for stream in pipeline.spec.streams}
-    reached = [time - (stream.lateness or 0) for stream, time in newest.items() if time is not None]
-    return min(reached) if len(reached) == len(newest) else None
+            metrics = in_progress(progress) or metrics
+            corrupt += spark_doors.corrupt_rows(progress.observedMetrics)
+            yield Status.of(steps, metrics, corrupt)
 
 
 # --- the session, and what a checkpoint belongs to ------------------------------------------------------------------
@@ -188,7 +191,7 @@ def _check_record(
     from handfast.connectors import spark_doors
 
     columns = {n: ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in f.schema) for n, f in frames.items()}
-    now = record.record_of(pipeline.spec, columns, pipeline.cores)
+    now = record.record_of(pipeline.spec, columns, pipeline.cores, apart=bool(pipeline.refused))
     folder = local_path(checkpoint)
     elsewhere = f"{checkpoint}/{record.NAME}"  # on another file system: Spark reaches it
     if folder is not None:

@@ -24,3 +24,12 @@ def parse_moment(moment: Moment, *, what: str) -> int:
     if not EARLIEST <= moment <= LATEST:
         raise SpecError(f"{what} must lie in the years 1 to 9999, not at {moment} microseconds")
     return moment
+
+
+def format_moment(micros: int) -> str:
+    """A time in UTC as people read it, to the microsecond."""
+    try:
+        text = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat(sep=" ")
+    except OverflowError:
+        return f"{micros} us"
+    return text.rstrip("0") if "." in text else text

@@ -8,6 +8,7 @@ from typing import Any
 
 from handfast.errors import EngineError
 from handfast.plan import Plan
+from handfast.spec.moment import format_moment
 from handfast.spec.window import format_duration
 
 
@@ -19,6 +20,7 @@ def about(plan: Plan) -> str:
     for stream, schema in zip(spec.streams, plan.join.schemas, strict=True):
         own = {field.name: getattr(stream, field.name) for field in fields(stream) if field.name != "name"}
         own |= {what: format_duration(own[what]) for what in ("lateness", "idle_timeout") if own[what] is not None}
+        own |= {what: format_moment(own[what]) for what in ("valid_from", "valid_to")}
         own["columns"] = ", ".join(f"{name} {type_}" for name, type_ in schema.columns)
         asked |= {f"{what} of {stream.name!r}": value for what, value in own.items()}
     return json.dumps({what: str(value) for what, value in asked.items()}, ensure_ascii=False)

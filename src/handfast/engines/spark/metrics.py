@@ -27,12 +27,18 @@ def metrics(query: Any) -> Metrics:
     """The counters after the last batch of a query, or in one progress of it."""
     recent = query.recentProgress if hasattr(query, "recentProgress") else [query]
     for progress in reversed(recent):
-        found = list(_joins(progress["observedMetrics"] or {}))
-        if len(found) > 1:
-            raise EngineError(f"The query runs {len(found)} joins; hf.metrics can tell of one only")
-        if found:
-            return found[0]
+        found = in_progress(progress)
+        if found is not None:
+            return found
     raise EngineError("The query has no counters of a join yet: it has finished no batch, or it runs no hf.join")
+
+
+def in_progress(progress: Any) -> Metrics | None:
+    """The counters in one progress of a query, or None after a batch without rows."""
+    found = list(_joins(progress["observedMetrics"] or {}))
+    if len(found) > 1:
+        raise EngineError(f"The query runs {len(found)} joins; hf.metrics can tell of one only")
+    return found[0] if found else None
 
 
 def _joins(observations: dict[str, Any]) -> Iterable[Metrics]:
