@@ -194,7 +194,7 @@ def test_waiting_rows_count_against_the_memory_limit() -> None:
 @pytest.mark.parametrize("bad", ["2020-01-01", None, 1.5, True, 2**63])
 def test_advance_takes_times_only(bad: Any) -> None:
     spec = hf.JoinSpec(("r", "s"), "TRUE", window="1 s", time="ts", lateness="1 s")
-    with pytest.raises(hf.SpecError, match="The time that a stream has come to must be"):
+    with pytest.raises(hf.SpecError, match="The time that a stream has come to must"):
         hf.session(spec, {"r": SCHEMA, "s": SCHEMA}).advance("r", bad)
 
 
