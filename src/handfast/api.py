@@ -247,6 +247,8 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     from handfast.flow.batch import as_table, schema_of
     from handfast.plan import make_plan
 
+    if options is not None and not isinstance(options, LocalOptions):
+        raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
     spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
