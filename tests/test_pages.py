@@ -72,7 +72,7 @@ def test_the_refusal_on_the_page_is_what_is_said() -> None:
     said = next(block for block in blocks("text") if "another join" in block)
     pipeline = Pipeline.read(EXAMPLE / "pipeline.toml")
     columns = dict.fromkeys(pipeline.spec.names, "ts timestamp, symbol string, price double")
-    before = record.record_of(pipeline.spec, columns, 2)
+    before = record.record_of(pipeline.spec, columns, 2, apart=False)
     now = {**before, "streams": {**before["streams"], "trade": {**before["streams"]["trade"], "window": "2 s"}}}
     with pytest.raises(hf.SpecError) as error:
         record.check(before, now, f"{EXAMPLE}/checkpoint")
@@ -81,7 +81,7 @@ def test_the_refusal_on_the_page_is_what_is_said() -> None:
 
 @pytest.mark.spark
 def test_the_columns_of_kafka_are_what_the_page_says(spark: SparkSession) -> None:
-    kafka = next(tomllib.loads(part) for part in blocks("toml")[1:] if "select =" in part)["sources"]["trade"]
+    kafka = next(tomllib.loads(part) for part in blocks("toml")[1:] if '"kafka"' in part)["sources"]["trade"]
     sent = """SELECT CAST('{"ts": "2026-01-01T12:00:00Z", "symbol": "AB", "price": 1.5}' AS BINARY) AS value"""
     found = spark.sql(sent).selectExpr(*kafka["select"])
     hft.assert_same(found, "ts | symbol | price\n12:00:00 | AB | 1.5")
