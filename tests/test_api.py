@@ -134,6 +134,8 @@ def test_errors_of_inputs() -> None:
         hf.join({"r": R, "s": S, "t": S}, **{**ASKED, "time": {"r": "ts", "s": "at", "t": "at"}}, how="left")
     with pytest.raises(hf.SpecError, match=r"Stream 's' is a builtins\.list"):
         hf.join({"r": R, "s": [1]}, **ASKED)
+    with pytest.raises(hf.SpecError, match=r"A join has no widnow=…; did you mean window=…\?"):
+        hf.explain({"r": R, "s": S}, **ASKED, widnow="1 s")
     with pytest.raises(hf.SpecError, match="must be a mapping"):
         hf.join([R, S], **ASKED)  # type: ignore[arg-type]
     with pytest.raises(hf.SpecError, match="given twice"):

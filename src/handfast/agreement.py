@@ -139,7 +139,7 @@ def verify(
         **asked: The join as `hf.join`'s keywords.
     """
     say = progress or _to_terminal
-    join_spec = _spec(inputs, spec, asked)
+    join_spec = api.spec_of(inputs, spec, asked)
     runs = [_run(engine, inputs) for engine in engines]
     if not runs:
         raise SpecError("verify needs at least one engine: engines=['local']")
@@ -303,19 +303,6 @@ def _near(join: BoundJoin, tables: Tables, wrong: Values) -> dict[str, pa.Table]
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
-
-
-def _spec(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str, Any]) -> JoinSpec:
-    if spec is None:
-        missing = [name for name in ("on", "window", "time") if name not in asked]
-        if missing:
-            raise SpecError(f"verify needs {missing[0]}=…, as hf.join does, or a JoinSpec as its second argument")
-        return JoinSpec(tuple(inputs), **asked)
-    if asked:
-        raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
-    if set(spec.names) != set(inputs):
-        raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
-    return spec
 
 
 def _is_spark(data: Any) -> bool:

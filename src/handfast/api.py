@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from os import PathLike
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from handfast.errors import MissingExtraError, SpecError
 from handfast.spec.join import JoinSpec
 from handfast.spec.moment import Moment
+from handfast.spec.schema import nearest
 from handfast.spec.window import Duration, Window
 
 if TYPE_CHECKING:
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from handfast.plan import Plan
 
 _UNSAID = {"how": "inner", "in_order": False, "order": "event"}  # what a keyword is that was not given, if not None
+_NEEDED = {
+    "on": "A join needs a predicate: on='r.x = s.x'",
+    "window": "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}",
+    "time": "A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}",
+}
 
 
 def join(
@@ -71,74 +78,41 @@ def join(
         column as `<stream>_<column>`, and `match_time`, the time of the last of a match's tuples (of a row that
         matches nothing, and of a semi join's that is not in order, its own time).
     """
-    _check_inputs(inputs)
-    asked = _spec(
-        inputs,
-        spec,
-        on=on,
-        window=window,
-        time=time,
-        lateness=lateness,
-        how=how,
-        sequence=sequence,
-        in_order=in_order,
-        select=select,
-        order=order,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        idle_timeout=idle_timeout,
-    )
-    if _is_spark(inputs, asked):
+    asked = {
+        "on": on,
+        "window": window,
+        "time": time,
+        "lateness": lateness,
+        "how": how,
+        "sequence": sequence,
+        "in_order": in_order,
+        "select": select,
+        "order": order,
+        "valid_from": valid_from,
+        "valid_to": valid_to,
+        "idle_timeout": idle_timeout,
+    }
+    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if value != _UNSAID.get(name)})
+    if _is_spark(inputs, wanted):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
-        return _spark().join(dict(inputs), asked)
-    plan, tables = _local_plan(inputs, asked, options)
+        return _spark().join(dict(inputs), wanted)
+    plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
 
     return join_tables(plan, tables)
 
 
 def explain(
-    inputs: Mapping[str, Any],
-    spec: JoinSpec | None = None,
-    *,
-    on: str | None = None,
-    window: Duration | Window | Mapping[str, Duration | Window] | None = None,
-    time: str | Mapping[str, str] | None = None,
-    lateness: Duration | Mapping[str, Duration] | None = None,
-    how: str = "inner",
-    sequence: str | Mapping[str, str] | None = None,
-    in_order: bool = False,
-    select: str | None = None,
-    order: str = "event",
-    valid_from: Moment | Mapping[str, Moment | None] | None = None,
-    valid_to: Moment | Mapping[str, Moment | None] | None = None,
-    idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
-    options: LocalOptions | None = None,
+    inputs: Mapping[str, Any], spec: JoinSpec | None = None, *, options: LocalOptions | None = None, **asked: Any
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
-    _check_inputs(inputs)
-    asked = _spec(
-        inputs,
-        spec,
-        on=on,
-        window=window,
-        time=time,
-        lateness=lateness,
-        how=how,
-        sequence=sequence,
-        in_order=in_order,
-        select=select,
-        order=order,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        idle_timeout=idle_timeout,
-    )
+    wanted = spec_of(inputs, spec, asked)
     from handfast.describe import describe
 
-    if _is_spark(inputs, asked):
-        return describe(_spark().plan(dict(inputs), asked), engine=_spark().name(dict(inputs)))
-    return describe(_local_plan(inputs, asked, options)[0], engine="local")
+    if _is_spark(inputs, wanted):
+        return describe(_spark().plan(dict(inputs), wanted), engine=_spark().name(dict(inputs)))
+    return describe(_local_plan(inputs, wanted, options)[0], engine="local")
 
 
 def session(
@@ -221,31 +195,29 @@ def configure(spark: Any, *, cores: int) -> None:
     _spark().configure(spark, cores=cores)
 
 
-def _check_inputs(inputs: Mapping[str, Any]) -> None:
+def spec_of(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str, Any]) -> JoinSpec:
+    """The join that is asked for, as a value or by the keywords of `join` that are given."""
     if not isinstance(inputs, Mapping):
         raise SpecError(
             f"The inputs must be a mapping of names to streams like {{'r': trades, 's': quotes}}, not {inputs!r}"
         )
-
-
-def _spec(inputs: Mapping[str, Any], spec: JoinSpec | None, **keywords: Any) -> JoinSpec:
     if spec is not None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"The second argument must be a JoinSpec, not {spec!r}; the predicate goes to on=…")
-        if any(value != _UNSAID.get(name) for name, value in keywords.items()):
+        if asked:
             raise SpecError("The join is given twice, as a JoinSpec and by keywords; leave one out")
         if set(spec.names) != set(inputs):
             raise SpecError(f"The JoinSpec joins {', '.join(spec.names)}, but the inputs are {', '.join(inputs)}")
         return spec
-    if keywords["on"] is None:
-        raise SpecError("A join needs a predicate: on='r.x = s.x'")
-    if keywords["window"] is None:
-        raise SpecError(
-            "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}"
-        )
-    if keywords["time"] is None:
-        raise SpecError("A join needs the event-time column: time='ts', or one by stream: {'r': 'ts', 's': 'at'}")
-    return JoinSpec(tuple(inputs), **keywords)
+    for name, sentence in _NEEDED.items():
+        if asked.get(name) is None:
+            raise SpecError(sentence)
+    known = tuple(inspect.signature(JoinSpec).parameters)
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        near = nearest(unknown[0], known)
+        raise SpecError(f"A join has no {unknown[0]}=…" + (f"; did you mean {near}=…?" if near else ""))
+    return JoinSpec(tuple(inputs), **asked)
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
@@ -275,6 +247,8 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     from handfast.flow.batch import as_table, schema_of
     from handfast.plan import make_plan
 
+    if options is not None and not isinstance(options, LocalOptions):
+        raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
     spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})

@@ -1,7 +1,8 @@
 """What is right: the join's definition, executed naively in plain Python, one tuple after the other.
 
 A row is a dict of plain values: int, float, str, bool, None; times and intervals as microseconds, dates as days,
-decimals as their unscaled integer. Nothing is shared with stamper, core or kernels: where they differ, this is right.
+decimals as their unscaled integer. Nothing is shared with stamper, core or kernels but what a function means
+(`spec/meaning.py`, which Spark itself judges): where they differ, this is right.
 """
 
 from __future__ import annotations

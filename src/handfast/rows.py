@@ -44,7 +44,9 @@ def plain_values(column: pa.ChunkedArray) -> list[Any]:
             return [None if n is None else n // 1_000 for n in numbers]
         return [None if n is None else n * _MICROS[arrow.unit] for n in numbers]
     if pa.types.is_date(arrow):
-        return list(column.cast(pa.date32()).cast(pa.int32()).to_pylist())
+        wide = pa.types.is_date64(arrow)  # it counts milliseconds
+        numbers = column.cast(pa.int64() if wide else pa.int32()).to_pylist()
+        return [n // 86_400_000 if wide and n is not None else n for n in numbers]
     if pa.types.is_decimal(arrow):
         return [None if d is None else _unscaled(d, arrow.scale) for d in column.to_pylist()]
     return [_frozen(value) for value in column.to_pylist()]

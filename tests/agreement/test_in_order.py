@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def _rows(batches: list[pa.RecordBatch]) -> Rows:
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
-def test_local_gives_matches_in_the_order_of_rank(start: int) -> None:
+def test_local_gives_matches_in_the_order_of_rank(start: int, record_property: Callable[[str, object], None]) -> None:
     for seed in range(start, start + CHUNK):
         case = _case(seed)
         bounded = result_of(hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores)))
@@ -50,22 +51,26 @@ def test_local_gives_matches_in_the_order_of_rank(start: int) -> None:
         assert multiset(_rows(before)) == case.expected_of_steps(), f"decided, seed {seed}: {case}"
         closed = _rows([*before, *engine.close()])
         assert stands_in_order(closed, groups(case, tables_of(case.admitted))), f"steps, seed {seed}: {case}"
+    record_property("local cases", CHUNK)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(6))
-def test_spark_batch_gives_matches_in_the_order_of_rank(spark: SparkSession, seed: int) -> None:
+def test_spark_batch_gives_matches_in_the_order_of_rank(
+    spark: SparkSession, seed: int, record_property: Callable[[str, object], None]
+) -> None:
     case = _case(seed, for_spark=True)
     hf.configure(spark, cores=case.cores)
     frames = {name: spark.createDataFrame(table) for name, table in case.tables.items()}
     given = result_of(hf.join(frames, **case.kwargs).toArrow())
     assert stands_in_order(given, groups(case, tables_of(case.tables))), f"{case}"
+    record_property("batch cases", 1)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 6])
 def test_spark_streaming_gives_matches_in_order_from_batch_to_batch(
-    spark: SparkSession, tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     case = _case(seed + 40, for_spark=True)
     hf.configure(spark, cores=case.cores)
@@ -92,3 +97,4 @@ def test_spark_streaming_gives_matches_in_order_from_batch_to_batch(
         assert all(time >= latest for time in times), f"{case}"
         assert all([row[-1] for row in rows] == sorted(row[-1] for row in rows) for rows in parts), f"{case}"
         latest = max([latest, *times])
+    record_property("streaming cases", 1)

@@ -21,7 +21,9 @@ _covered: dict[int, set[str]] = {}
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
-def test_bounded_and_step_by_step_equal_oracle_and_duckdb(start: int) -> None:
+def test_bounded_and_step_by_step_equal_oracle_and_duckdb(
+    start: int, record_property: Callable[[str, object], None]
+) -> None:
     for seed in range(start, start + CHUNK):
         case = Case.random(random.Random(seed))
         expected = case.expected()
@@ -29,6 +31,7 @@ def test_bounded_and_step_by_step_equal_oracle_and_duckdb(start: int) -> None:
         assert expected == local_bounded(case), f"bounded, seed {seed}: {case}"
         assert case.expected_of_steps() == local_steps(case), f"step by step, seed {seed}: {case}"
         _covered[seed] = case.features()
+    record_property("local cases", CHUNK)
 
 
 def test_the_cases_cover_what_they_must(record_property: Callable[[str, object], None]) -> None:

@@ -31,7 +31,7 @@ def test_batch_equals_oracle_and_duckdb(
         case = Case.random(random.Random(seed), for_spark=True, shape=SHAPES[seed % len(SHAPES)])
         assert case.expected() == multiset(duckdb_judge.result(case.spec, case.tables)), f"judges, seed {seed}: {case}"
         assert case.expected() == spark_batch(case, spark), f"seed {seed}: {case}"
-        record_property("batch cases", seed + 1)
+    record_property("batch cases", 10)
 
 
 @pytest.mark.parametrize("seed", range(STREAMING_CASES))
@@ -42,4 +42,4 @@ def test_streaming_equals_oracle_and_duckdb(
     expected = case.expected_of_steps()
     assert expected == multiset(duckdb_judge.result(case.spec, case.admitted)), f"judges: {case}"
     assert expected == spark_streaming(case, spark, tmp_path), f"{case}"
-    record_property("streaming cases", seed + 1)
+    record_property("streaming cases", 1)

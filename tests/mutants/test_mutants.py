@@ -24,9 +24,9 @@ from handfast.spec.moment import LATEST
 from tests.agreement.order import groups, stands_in_order
 from tests.agreement.runs import local_bounded, local_steps_and_close
 from tests.judges.rows import result_of, tables_of
-from tests.strategies import MULTI, Case
+from tests.strategies import MULTI, SHAPES, Case
 
-CASES = 400
+CASES = 600  # so many that every shape has its turn
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 MUTANTS: list[Mutant] = []
@@ -512,7 +512,7 @@ def _case(seed: int) -> Case:
             case.valid(chance) if number % 3 == 0 else case.idle(chance) if number % 3 == 1 else case.arriving(chance)
         )
     if kind == 0:
-        return Case.of(seed)
+        return Case.of(seed, shape=SHAPES[number % len(SHAPES)])
     if kind == 1:
         return Case.of(seed).counted(random.Random(seed))
     if kind == 2:

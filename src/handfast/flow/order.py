@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from handfast.flow.block import Block
 from handfast.flow.time import micros
 
-RANK = "#rank"  # a column of matches on their way into order
+RANK = "#handfast rank"  # a column of matches on their way into order
 
 
 def in_order(block: Block, sequence: str | None) -> Block:

@@ -30,6 +30,13 @@ def micros(column: pa.Array) -> NDArray[np.int64]:
     return np.where((raw >= -limit) & (raw <= limit), raw * scale, np.sign(raw) * np.iinfo(np.int64).max)
 
 
+def days(column: pa.Array) -> NDArray[np.int64]:
+    """A column of dates as days, the time of day floored that a date64 may have; NULL's is 0."""
+    raw = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    numbers: NDArray[np.int64] = pc.fill_null(raw, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers if pa.types.is_date32(column.type) else numbers // 86_400_000
+
+
 @dataclass(frozen=True, slots=True)
 class Horizon:
     """What no tuple still to come can fall below: a time, and in every stream a place.

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from handfast.errors import EngineError
 from handfast.flow.block import Block, Seen
-from handfast.flow.time import micros
+from handfast.flow.time import days, micros
 from handfast.kernels.compute import Array, Computation, Data, Status, dtype, literal_buffer
 from handfast.kernels.program import Program
 from handfast.kernels.strings import StringTable, as_text
@@ -101,14 +102,25 @@ class ColumnReader:
         if type_.is_text:
             return self._strings.encode(column)
         if type_.is_timestamp:
-            return micros(column)
+            return _moments(column)
         if type_.kind is Kind.DECIMAL:
             return _decimals(column, type_)
         if type_.kind is Kind.DATE:
-            column = column.cast(pa.date32()).cast(pa.int32())
+            return days(column).astype(dtype(type_), copy=False)
         fill: bool | int = False if type_.kind is Kind.BOOLEAN else 0
         values: Array = pc.fill_null(column, fill).to_numpy(zero_copy_only=False)
         return values.astype(dtype(type_), copy=False)
+
+
+def _moments(column: pa.Array) -> Array:
+    """A column of timestamps in microseconds; what has none, in the years beyond 292,000, is refused and not bent."""
+    moments = micros(column)
+    if column.type.unit in ("s", "ms") and len(moments) and int(np.abs(moments).max()) == np.iinfo(np.int64).max:
+        raise EngineError(
+            f"A column of type {column.type} in the predicate holds a time that is beyond every microsecond; "
+            "leave such rows out, or make the time NULL"
+        )
+    return moments
 
 
 def _decimals(column: pa.Array, type_: Type) -> Array:

@@ -282,6 +282,8 @@ def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
         raise SpecError(f"how={how!r} is not a join that handfast knows; {hint}")
     if how != "inner" and len(names) != 2:
         raise SpecError(f"how={how!r} joins two streams, not {len(names)}; more than two have an inner join only")
+    if not isinstance(in_order, bool):
+        raise SpecError(f"in_order is True or False, not {in_order!r}")
     if in_order and how not in ORDERED:
         raise SpecError(
             f"in_order=True goes with {' and '.join(ORDERED)} joins, not with how={how!r}: a row that matches nothing "

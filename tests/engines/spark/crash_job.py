@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cache, partial
@@ -61,7 +61,11 @@ def spec(join: str, window: str | None = None) -> hf.JoinSpec:
 
 def rows(stream: str, first: int, last: int) -> pa.Table:
     """Rows `first` up to `last` of a stream, in the order of their arrival; some without a value."""
-    table = _WORKLOAD.table(stream, first, last)
+    return with_gaps(_WORKLOAD.table(stream, first, last))
+
+
+def with_gaps(table: pa.Table) -> pa.Table:
+    """The rows, some of them without a value."""
     for number, name in enumerate(table.column_names[2:]):
         missing = pc.equal(pc.bit_wise_and(table["id"], 15), number)
         table = table.set_column(2 + number, name, pc.if_else(missing, None, table[name]))
@@ -76,7 +80,12 @@ def steps(size: int = _ROWS, files: int = FILES) -> list[dict[str, pa.Table]]:
 
 def write_files(folder: Path, first: int = 0, last: int = FILES) -> None:
     """Write the inputs: files `first` up to `last` of both streams."""
-    for number, step in enumerate(steps()[first:last], first):
+    write_batches(folder, steps()[first:last], first)
+
+
+def write_batches(folder: Path, batches: Sequence[Mapping[str, pa.Table]], first: int = 0) -> None:
+    """Write a file of every stream for each batch, numbered from `first` on."""
+    for number, step in enumerate(batches, first):
         for stream, table in step.items():
             path = folder / stream / f"{number:04d}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,10 +105,10 @@ def expected(join: str, window: str | None = None, *, files: int = FILES) -> Cou
     return found
 
 
-def frames(spark: SparkSession, inputs: Path) -> dict[str, DataFrame]:
-    """Both streams, a file of each at a time."""
+def frames(spark: SparkSession, inputs: Path, streams: Sequence[str] = ("r", "s")) -> dict[str, DataFrame]:
+    """The streams, a file of each at a time."""
     found = {}
-    for stream in ("r", "s"):
+    for stream in streams:
         schema = spark.read.parquet(str(inputs / stream)).schema
         found[stream] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(inputs / stream))
     return found
@@ -160,7 +169,7 @@ class Stage:
     happen: Callable[[], None]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        batch, partition = _task()
+        batch, partition = task()
         due = [a for a in self.accidents if (a.batch, a.partition) == (batch, partition)]
         for matches in batches:
             self._meet([a for a in due if a.early])
@@ -201,7 +210,7 @@ class WatchedProcessor(operator.JoinProcessor):
     def _recall(self) -> Any:
         cached = {id(core) for core in operator._cores.values()}
         recalled = super()._recall()
-        run = Run(*_task(), os.getpid(), id(recalled[-1]) in cached)
+        run = Run(*task(), os.getpid(), id(recalled[-1]) in cached)
         with (self._folder / f"run-{time.monotonic_ns()}-{os.getpid()}").open("w") as file:
             json.dump(asdict(run), file)
         return recalled
@@ -219,14 +228,27 @@ def runs(folder: Path) -> list[Run]:
     return [Run(**json.loads(path.read_text())) for path in paths]
 
 
-def _task() -> tuple[int, int]:
+def task() -> tuple[int, int]:
     """The batch and the partition of this task."""
-    task = TaskContext.get()
-    assert task is not None
-    return int(task.getLocalProperty("streaming.sql.batchId") or -1), task.partitionId()
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.getLocalProperty("streaming.sql.batchId") or -1), context.partitionId()
 
 
 # -- the job ---------------------------------------------------------------------------------------------------------
+
+
+def session(master: str, folder: Path, settings: Sequence[tuple[str, str]] = ()) -> SparkSession:
+    """A session that is ready for joins, with a folder of its own."""
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    builder = builder.config("spark.local.dir", f"{folder}/local")
+    builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+    for name, value in settings:
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    hf.configure(spark, cores=PARTITIONS)
+    return spark
 
 
 @dataclass(frozen=True)
@@ -242,14 +264,7 @@ class Job:
 
     def run(self) -> None:
         """Run to the end."""
-        session = SparkSession.builder.master(self.master).config("spark.ui.enabled", "false")
-        session = session.config("spark.local.dir", f"{self.folder}/local")
-        session = session.config("spark.sql.warehouse.dir", f"{self.folder}/warehouse")
-        for name, value in self.settings:
-            session = session.config(name, value)
-        spark = session.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
-        hf.configure(spark, cores=PARTITIONS)
+        spark = session(self.master, Path(self.folder), self.settings)
         if self.happen == "block":  # all at once: they wait for the same end
             for query in [self._start(spark, join) for join in self.joins]:
                 finish(query)

@@ -11,11 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import handfast as hf
 from handfast.engines.spark.output import as_share
 from handfast.flow.metrics import Metrics, StreamMetrics
+from tests.agreement.door import adds_up
+from tests.engines.spark import crash_job
 
 FIRST = Metrics({"r": StreamMetrics(rows_in=9, live=3, expired=1)}, matches=5, watermark=70)
 SECOND = Metrics({"r": StreamMetrics(live=2, late=2, rejected=1)}, matches=1, watermark=70)
@@ -52,6 +54,26 @@ def test_what_cannot_be_told_is_an_error() -> None:
         hf.metrics(query({"handfast:1": Row(shares=SHARES[:1])}))
 
 
+@pytest.mark.spark
+def test_a_part_of_a_batch_that_runs_again_leaves_the_counters_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """As where an executor is lost with its share of a batch that was complete."""
+
+    def look(batch: DataFrame, number: int) -> None:
+        written.append(batch.count())
+        batch.limit(1).collect()
+
+    written: list[int] = []
+    hf.configure(spark, cores=crash_job.PARTITIONS)
+    crash_job.write_files(tmp_path / "inputs", last=2)
+    matches = hf.join(crash_job.frames(spark, tmp_path / "inputs"), crash_job.spec("range"))
+    query = matches.writeStream.foreachBatch(look).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    running = query.trigger(availableNow=True).start()
+    crash_job.finish(running)
+    counted = [hf.metrics(progress) for progress in running.recentProgress if progress.numInputRows]
+    assert [sum(written[: number + 1]) for number in range(2)] == [own.matches for own in counted]
+    assert all(map(adds_up, counted))
+
+
 CONNECT = """
 import json, sys
 from pathlib import Path
@@ -74,7 +96,6 @@ spark.stop()
 @pytest.mark.spark
 @pytest.mark.parametrize("windows", ["time", "count"])
 def test_spark_connect_writes_and_counts_as_well(tmp_path: Path, windows: str) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-c", CONNECT, str(tmp_path), windows]
     done = subprocess.run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,29 +11,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
-from handfast import oracle
 from handfast.engines.spark.output import LATE, MATCHES
 from tests.agreement.door import adds_up, check_counters, late_cases
 from tests.agreement.runs import streaming_frames
 from tests.engines.spark import crash_job, write_job
 from tests.engines.spark.crash_job import PARTITIONS, finish
+from tests.engines.spark.outcome import Outcome, read, refused
 from tests.engines.spark.process import Process
-from tests.judges.rows import Row, multiset, result_of, schemas_of, tables_of
 
 pytestmark = pytest.mark.spark
-
-Rows = Counter[tuple[Any, ...]]
-
-
-def read(spark: SparkSession, path: Path) -> Rows:
-    """The rows at a place, without the numbers of their batches."""
-    return multiset(result_of(spark.read.parquet(str(path)).drop("handfast_batch").toArrow()))
-
-
-def refused(rows: Mapping[str, list[Row]]) -> dict[str, Rows]:
-    """Rows that the oracle refuses, by stream."""
-    own = {stream: [{c: row[c] for c in row if c != "#"} for row in found] for stream, found in rows.items()}
-    return {stream: multiset(tuple(row.values()) for row in found) for stream, found in own.items()}
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -88,20 +72,11 @@ def test_a_query_killed_between_its_writes_loses_no_row_and_repeats_none(
     hf.configure(spark, cores=PARTITIONS)
     query = write_job.start(spark, tmp_path / "inputs", tmp_path, windows)
     finish(query)
-    batches = crash_job.steps()
-    join = write_job.spec(windows).bind(schemas_of(batches[0]))
-    admission = oracle.admit(join, map(tables_of, batches))
-    assert all(admission.late.values())
-    assert admission.rejected["s"]
-    assert multiset(oracle.result(join, oracle.final(join, admission))) == read(spark, tmp_path / "matches")
-    for name, expected in (("late", admission.late), ("rejected", admission.rejected)):
-        assert refused(expected) == {stream: read(spark, tmp_path / name / stream) for stream in ("r", "s")}
-    counted = hf.metrics(query)
-    assert adds_up(counted)
-    for stream, own in counted.streams.items():
-        late, rejected = len(admission.late[stream]), len(admission.rejected[stream])
-        sent = sum(step[stream].num_rows for step in batches)
-        assert (sent, late, rejected) == (own.rows_in, own.late, own.rejected)
+    outcome = Outcome.of(write_job.spec(windows), crash_job.steps())
+    assert outcome.is_telling
+    outcome.check_matches(spark, tmp_path / "matches")
+    outcome.check_refused(spark, tmp_path)
+    outcome.check_counters(hf.metrics(query))
 
 
 # -- places ----------------------------------------------------------------------------------------------------------

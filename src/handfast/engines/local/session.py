@@ -141,7 +141,11 @@ class Session:
         return int(self._clock() * 1_000_000)
 
     def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
-        return self._count(list(self._join.join(admitted, self._join.admission.watermark)))
+        try:
+            return self._count(list(self._join.join(admitted, self._join.admission.watermark)))
+        except Exception as error:
+            self._closed = True  # the rows were let in, and what became of them is not known
+            raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
 
     def _count(self, matches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         self._matches += sum(batch.num_rows for batch in matches)

@@ -11,6 +11,7 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_ATTEMPTS = "spark.sql.legacy.observeMetricsAggregateAllAttempts"
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
@@ -22,6 +23,7 @@ def configure(spark: Any, *, cores: int) -> None:
         _PROVIDER: (_ROCKSDB, "the join keeps its windows in RocksDB"),
         _CHANGELOG: ("true", "a checkpoint writes what changed, not the whole window"),
         _PARTITIONS: (str(cores), "one partition for each JoinCore"),
+        _ATTEMPTS: ("true", "a core that runs again leaves the counters of the others in the progress"),
         _BYTES: (str(64 << 20), "blocks are large: few to an Arrow batch"),
         _CORES: (str(cores), "how many JoinCores share the windows"),
     }
