@@ -79,7 +79,7 @@ def test_corrupt_rows_are_those_that_spark_drops(
     counted = spark_doors.counted(frames, pipeline.spec, into=into)["r"]
     assert 2 == len(counted.collect())
     # one row fits and has no time
-    assert (2, bad, 1) == tuple(into["handfast_r"].get[name] for name in ("rows", "corrupt", "rejected"))
+    assert (2, bad, 1) == tuple(into["r"].get[name] for name in ("rows", "corrupt", "rejected"))
 
 
 @pytest.mark.parametrize(
