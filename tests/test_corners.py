@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import string
+from datetime import date, datetime
 from typing import Any
 
 import pandas as pd
@@ -96,6 +97,14 @@ def test_ties_of_nanoseconds_are_ties_of_microseconds() -> None:
         pa.array([[("a", 1)], [("a", None)]], pa.map_(pa.string(), pa.int64())),
         pa.array([[{"a": [1]}], None], pa.list_(pa.struct([("a", pa.list_(pa.int8()))]))),
         pa.array([b"ab", b"cd"], pa.binary(2)),
+        pa.array([["b"], ["a"]], pa.list_(pa.string_view())),
+        pa.array([["b"], ["a"]], pa.list_view(pa.string())),
+        pa.array([{"a": b"b"}, {"a": b"a"}], pa.struct([("a", pa.binary_view())])),
+        pa.array([[("a", "b")], []], pa.map_(pa.string_view(), pa.string_view())),
+        pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
+        pa.UnionArray.from_dense(
+            pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array([1]), pa.array(["a"])]
+        ),
     ],
     ids=lambda column: str(column.type),
 )
@@ -103,6 +112,45 @@ def test_payload_of_any_layout_rides_along_and_breaks_ties(column: pa.Array) -> 
     r = pa.table({"ts": pa.array([0, 0], NOW.type), "p": column})
     assert 2 == _matches(r, _one(k=1), "TRUE")
     assert 1 == _matches(r, _one(k=1), "TRUE", window={"r": "1 row", "s": "1 s"})
+    spec = hf.JoinSpec(("r", "s"), "r.ts = s.ts", window="1 s", time="ts", lateness="1 s")
+    with hf.session(spec, {"r": r.schema, "s": r.schema}) as session:
+        assert 0 == sum(batch.num_rows for batch in session.push("r", r))
+        assert 4 == sum(batch.num_rows for batch in session.push("s", r))
+
+
+@pytest.mark.parametrize(
+    ("r", "s"),
+    [
+        (pa.uint32(), pa.int64()),
+        (pa.string(), pa.large_string()),
+        (pa.string(), pa.dictionary(pa.int8(), pa.string())),
+        (pa.binary(), pa.large_binary()),
+        (pa.timestamp("ms"), pa.timestamp("ns")),
+        (pa.date32(), pa.date64()),
+        (pa.decimal128(10, 2), pa.decimal64(10, 2)),
+    ],
+    ids=str,
+)
+def test_arrival_goes_by_sequences_of_any_layout_of_one_type(r: pa.DataType, s: pa.DataType) -> None:
+    def rows(kind: pa.DataType, *numbers: int) -> pa.Table:
+        value = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_string(value) or pa.types.is_large_string(value):
+            values = pa.array([str(n) for n in numbers]).cast(value)
+        elif pa.types.is_binary(value) or pa.types.is_large_binary(value):
+            values = pa.array([bytes([n]) for n in numbers]).cast(value)
+        elif pa.types.is_date(value):
+            values = pa.array([date(2026, 1, n) for n in numbers], value)
+        elif pa.types.is_timestamp(value):
+            values = pa.array([datetime(2026, 1, n) for n in numbers], value)
+        elif pa.types.is_decimal(value):
+            values = pa.array([decimal.Decimal(n) for n in numbers], value)
+        else:
+            values = pa.array(numbers, value)
+        return pa.table({"ts": pa.array([0] * len(numbers), NOW.type), "q": values.cast(kind), "n": list(numbers)})
+
+    asked = {"on": "TRUE", "window": "1 row", "time": "ts", "order": "arrival", "sequence": "q"}
+    found = hf.join({"r": rows(r, 1, 4), "s": rows(s, 2, 3)}, **asked)
+    assert [(1, 2), (1, 3), (4, 3)] == sorted(zip(*(found[name].to_pylist() for name in ("r_n", "s_n")), strict=True))
 
 
 def test_dictionaries_with_more_values_together_than_their_indices_can_count() -> None:

@@ -153,6 +153,14 @@ def test_what_falls_back_is_said_with_its_reason(condition: str) -> None:
     assert 1 == explained.count("because no kernel says")
 
 
+def test_the_example_in_python_runs_as_the_page_has_it() -> None:
+    [example] = re.findall(r"```python\n(.*?)```", SQL, re.DOTALL)
+    *before, last = example.strip().splitlines()
+    scope: dict[str, Any] = {"hf": hf, **TABLES}
+    exec("\n".join(before), scope)  # noqa: S102 — our own page
+    assert 1 == len(eval(last, scope))  # noqa: S307
+
+
 @pytest.mark.parametrize("literal", [code(part) for cell, _ in table("literal", "type") for part in cell.split(", ")])
 def test_every_literal_can_be_written(literal: str) -> None:
     assert 1 == len(hf.join(TABLES, on=f"{literal} <=> {literal}", **ASKED))

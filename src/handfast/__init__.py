@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from handfast.spec.join import JoinSpec
+    from handfast.spec.python_predicate import predicate
     from handfast.spec.window import CountWindow, TimeWindow
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _HOMES = {
     "SpecError": "handfast.errors",
     "UnsupportedError": "handfast.errors",
     "JoinSpec": "handfast.spec.join",
+    "predicate": "handfast.spec.python_predicate",
     "CountWindow": "handfast.spec.window",
     "TimeWindow": "handfast.spec.window",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "explain",
     "join",
     "metrics",
+    "predicate",
     "session",
     "verify",
     "write",

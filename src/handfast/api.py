@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from handfast.errors import MissingExtraError, SpecError
-from handfast.spec.join import JoinSpec
+from handfast.spec.join import JoinSpec, On
 from handfast.spec.moment import Moment
 from handfast.spec.schema import nearest
 from handfast.spec.window import Duration, Window
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from handfast.engines.spark.write import Place, Places
     from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
+    from handfast.spec.python_predicate import PythonPredicate
 
 _UNSAID = {"how": "inner", "in_order": False, "order": "event"}  # what a keyword is that was not given, if not None
 _NEEDED = {
@@ -34,7 +35,7 @@ def join(
     inputs: Mapping[str, Any],
     spec: JoinSpec | None = None,
     *,
-    on: str | None = None,
+    on: On | list[str | PythonPredicate] | None = None,
     window: Duration | Window | Mapping[str, Duration | Window] | None = None,
     time: str | Mapping[str, str] | None = None,
     lateness: Duration | Mapping[str, Duration] | None = None,
@@ -54,7 +55,7 @@ def join(
         inputs: The streams by name, in their order: Spark DataFrames, all batch or all streaming; or Arrow, pandas
             and Polars tables in any mixture.
         spec: The join as a value, instead of the keywords that follow.
-        on: The predicate, a SQL condition over `stream.column`.
+        on: The predicate: a SQL condition over `stream.column`, an `hf.predicate`, or a list of them, all to hold.
         window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.

@@ -35,7 +35,7 @@ def _predicate(plan: Plan) -> Iterator[str]:
         (len(conditions.bands), "band", "bands"),
         (len(conditions.residual), "other condition", "other conditions"),
     ]
-    first, *others = plan.join.spec.on.strip().splitlines()
+    first, *others = plan.join.spec.on_sql.strip().splitlines()
     yield f"  predicate  {first}"
     yield from (_INDENT + line.strip() for line in others)
     yield f"{_INDENT}= " + ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in found if n)
@@ -48,10 +48,9 @@ def _fallbacks(plan: Plan) -> Iterator[str]:
         if make_program(condition, [], count).filters:
             by = next(node for node in walk(condition) if isinstance(node, Call) and _is_beyond_kernels(node))
             yield f"  filter     {shown(condition, plan.join.spec.names)}"
-            yield (
-                f"{_INDENT}because no kernel says {by.op.value} of {by.args[-1].type} across streams: "
-                "it is tried on each pair that the rest leaves"
-            )
+            says = f"no kernel says {by.op.value} of {by.args[-1].type} across streams"
+            why = "it is Python, compiled by Numba" if by.function else says
+            yield f"{_INDENT}because {why}: it is tried on each pair that the rest leaves"
 
 
 def _is_beyond_kernels(call: Call) -> bool:

@@ -80,8 +80,8 @@ def _plain(table: pa.Table) -> pa.Table:
     """
     for k, field in enumerate(table.schema):
         column = table.column(k)
-        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
-            plain = column.cast(pa.large_string() if pa.types.is_string_view(field.type) else pa.large_binary())
+        if _without_views(field.type) != field.type:
+            plain = column.cast(_without_views(field.type))
         elif pa.types.is_run_end_encoded(field.type):
             plain = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
         elif pa.types.is_dictionary(field.type) and field.type.index_type.bit_width < 32:
@@ -92,11 +92,44 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
+def _without_views(arrow: pa.DataType) -> pa.DataType:
+    """The type with ordinary text and binary in the place of views, also inside of lists, structs and maps."""
+    if pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow):
+        return pa.large_string() if pa.types.is_string_view(arrow) else pa.large_binary()
+    if pa.types.is_struct(arrow):
+        return pa.struct([_plain_field(field) for field in arrow])
+    if pa.types.is_map(arrow):
+        return pa.map_(_plain_field(arrow.key_field), _plain_field(arrow.item_field), arrow.keys_sorted)
+    if pa.types.is_fixed_size_list(arrow):
+        return pa.list_(_plain_field(arrow.value_field), arrow.list_size)
+    for is_kind, make in _LISTS:
+        if is_kind(arrow):
+            return make(_plain_field(arrow.value_field))
+    return arrow
+
+
+_LISTS = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+    (pa.types.is_list_view, pa.list_view),
+    (pa.types.is_large_list_view, pa.large_list_view),
+)
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_without_views(field.type))
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows; Arrow's own has no unions."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 def as_batch(table: pa.Table) -> pa.RecordBatch:
     """A table's rows in one batch."""
     combined = table.combine_chunks()
     if combined.num_rows == 0:
-        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
     batches = combined.to_batches()
     if len(batches) == 1:
         return batches[0]

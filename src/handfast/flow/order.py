@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from handfast.flow.block import Block
-from handfast.flow.time import micros
+from handfast.flow.time import days, micros
 
 RANK = "#handfast rank"  # a column of matches on their way into order
 
@@ -31,7 +31,8 @@ def by_sequence(
     blocks: Sequence[Block | None], sequences: Sequence[str | None]
 ) -> tuple[list[Block | None], list[NDArray[np.int64]]]:
     """Each block's tuples by their `sequence` column, then by all columns; and the places of the values among all."""
-    columns = [b.batch.column(n) for b, n in zip(blocks, sequences, strict=True) if b is not None and n is not None]
+    named = [b.batch.column(n) for b, n in zip(blocks, sequences, strict=True) if b is not None and n is not None]
+    columns = [_widest(column) for column in named]
     places = np.split(_ranks(pa.concat_arrays(columns)), np.cumsum([len(c) for c in columns])) if columns else []
     ordered: list[Block | None] = []
     keys: list[NDArray[np.int64]] = []
@@ -41,6 +42,27 @@ def by_sequence(
         ordered.append(block.take(order) if block is not None else None)
         keys.append(own[order])
     return ordered, keys
+
+
+def _widest(column: pa.Array) -> pa.Array:
+    """A column in the layout that all columns of its type fit in, so that those of several streams can be ordered."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return pa.array(micros(column), mask=column.is_null().to_numpy(zero_copy_only=False))
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_string(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.cast(pa.large_binary())
+    if pa.types.is_date64(kind):
+        numbers = days(column).astype(np.int32)
+        return pa.array(numbers, pa.date32(), mask=column.is_null().to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.decimal128(max(kind.precision, kind.scale), kind.scale))
+    return column
 
 
 def _order(batch: pa.RecordBatch, keys: NDArray[np.int64], sequence: str | None) -> NDArray[np.int64]:
@@ -89,7 +111,9 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
 
 
 def _ranks_of_values(column: pa.Array) -> NDArray[np.int64]:
-    keys = [_key(value) for value in column.to_pylist()]
+    # of a union's values, which have no order among each other, any order will do
+    key = repr if pa.types.is_union(column.type) else _key
+    keys: list[Any] = [key(value) for value in column.to_pylist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     ranks = np.zeros(len(keys), np.int64)
     rank = 0

@@ -17,6 +17,7 @@ from handfast.kernels.reach import is_native
 from handfast.kernels.strings import StringTable, as_text
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
 from handfast.spec.meaning import Refused, Rule, rule
+from handfast.spec.python_predicate import PythonPredicate
 from handfast.spec.types import Kind, Type
 
 Array = NDArray[np.generic]
@@ -61,7 +62,7 @@ class Computation:
     def __init__(self, targets: Sequence[Expr]) -> None:
         named = [node for target in targets for node in walk(target) if isinstance(node, Column)]
         self.sources: tuple[Column, ...] = tuple(dict.fromkeys(named))
-        self._steps: list[_Kernel | _Rule | _Choice] = []
+        self._steps: list[_Kernel | _Rule | _Choice | _Python] = []
         self._made: dict[Expr, Column] = {}
         self._count = 0
         trees = [self._with_native_calls(target) for target in targets]
@@ -93,8 +94,12 @@ class Computation:
         column = self._made[call] = self._name(call)
         # the constants of a list are in its rule
         plain = Call(call.op, args[:1] if call.op is Op.IN else args, call.type)
-        chooses = call.op in (Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST)
-        self._steps.append(_Choice(column, plain) if chooses else _Rule(column, plain, rule(call)))
+        if call.function is not None:
+            self._steps.append(_Python(column, args, call.function))
+        elif call.op in (Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST):
+            self._steps.append(_Choice(column, plain))
+        else:
+            self._steps.append(_Rule(column, plain, rule(call)))
         return column
 
     def _argument(self, expr: Expr) -> Expr:
@@ -197,6 +202,31 @@ class _Rule:
             return self.rule(*values)
         except Refused:
             return Refused
+
+
+class _Python:
+    """A column that a function of the user's makes."""
+
+    def __init__(self, column: Column, args: tuple[Expr, ...], function: PythonPredicate) -> None:
+        from handfast.kernels import python
+
+        self._column = column
+        self._args = [arg for arg in args if isinstance(arg, Column)]
+        self._kinds = tuple(arg.type for arg in self._args)
+        self._function = function
+        self._loops = python
+        python.compiled(function, self._kinds)  # now: an error of Numba's should not wait for rows
+
+    def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
+        """Values and statuses of the column. An error outweighs a NULL."""
+        given = [status for _, status in map(known.__getitem__, self._args) if status is not None]
+        status = np.maximum.reduce(given) if given else np.zeros(count, np.uint8)
+        live = np.flatnonzero(status == 0)
+        truth, refused = self._loops.run(self._function, self._kinds, [known[arg][0][live] for arg in self._args])
+        values = np.zeros(count, np.uint8)
+        values[live] = truth
+        status[live[refused]] = ERROR_STATUS
+        return {self._column: (values, status if status.any() else None)}
 
 
 @dataclass(frozen=True, slots=True)

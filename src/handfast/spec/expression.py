@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from handfast.spec.types import BOOLEAN, Type
+
+if TYPE_CHECKING:
+    from handfast.spec.python_predicate import PythonPredicate
 
 
 class Op(Enum):
@@ -69,6 +73,7 @@ class Op(Enum):
     SECOND = "SECOND"
     DATE_TRUNC = "DATE_TRUNC"  # unit, time
     DATE_DIFF = "DATEDIFF"
+    PYTHON = "PYTHON"  # a function of the user's
 
 
 COMPARISONS = frozenset({Op.EQ, Op.LT, Op.LE, Op.SAME})
@@ -102,6 +107,7 @@ class Call:
     op: Op
     args: tuple[Expr, ...]
     type: Type
+    function: PythonPredicate | None = None  # with Op.PYTHON
 
 
 Expr = Column | Literal | Call

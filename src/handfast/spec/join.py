@@ -9,9 +9,10 @@ from typing import Any
 
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
-from handfast.spec.expression import Expr
+from handfast.spec.expression import Expr, conjunction
 from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
+from handfast.spec.python_predicate import PythonPredicate
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.select import Field, every_field, select_fields
 from handfast.spec.sql import to_sql
@@ -25,6 +26,8 @@ from handfast.spec.window import (
     parse_duration,
     parse_window,
 )
+
+On = str | PythonPredicate | tuple[str | PythonPredicate, ...]  # a predicate as it is asked for
 
 EVENT, ARRIVAL = ORDERS = ("event", "arrival")
 HOW = ("inner", "left", "right", "full", "semi", "anti")
@@ -57,7 +60,7 @@ class JoinSpec:
 
     Args:
         streams: The streams' names in their order: at equal times the first is taken to have come first.
-        on: The predicate, a SQL condition over `stream.column`.
+        on: The predicate: a SQL condition over `stream.column`, an `hf.predicate`, or a list of them, all to hold.
         window: How long a tuple stays, like "10 minutes" or "500 rows": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
         lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
@@ -78,7 +81,7 @@ class JoinSpec:
     """
 
     streams: tuple[Stream, ...]
-    on: str
+    on: On
     how: str
     in_order: bool
     select: str | None
@@ -87,7 +90,7 @@ class JoinSpec:
     def __init__(
         self,
         streams: tuple[str, ...] | list[str],
-        on: str,
+        on: On | list[str | PythonPredicate],
         *,
         window: Duration | Window | Mapping[str, Duration | Window],
         time: str | Mapping[str, str],
@@ -103,7 +106,7 @@ class JoinSpec:
     ) -> None:
         names = _checked_names(streams)
         _check_how(how, names, in_order=in_order)
-        parse(on)
+        wanted = _checked_on(on, names)
         windows = _by_stream(window, names, "window")
         times = _by_stream(time, names, "time")
         lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
@@ -123,7 +126,7 @@ class JoinSpec:
             for name in names
         )
         object.__setattr__(self, "streams", built)
-        object.__setattr__(self, "on", on)
+        object.__setattr__(self, "on", wanted)
         object.__setattr__(self, "how", how)
         object.__setattr__(self, "in_order", bool(in_order))
         object.__setattr__(self, "select", select)
@@ -132,6 +135,19 @@ class JoinSpec:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(stream.name for stream in self.streams)
+
+    @property
+    def conditions(self) -> tuple[str | PythonPredicate, ...]:
+        """The conditions that must all hold."""
+        return self.on if isinstance(self.on, tuple) else (self.on,)
+
+    @property
+    def on_sql(self) -> str:
+        """The predicate as SQL, with a function's name where it is written in Python."""
+        if isinstance(self.on, str):
+            return self.on
+        parts = [part if isinstance(part, str) else part.sql(self.names) for part in self.conditions]
+        return parts[0] if len(parts) == 1 else " AND ".join(f"({part})" for part in parts)
 
     def to_sql(self) -> str:
         """The query, in Spark SQL over tables of the streams' names, that defines the result of bounded inputs."""
@@ -148,7 +164,7 @@ class JoinSpec:
     def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
         """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
         ordered = {name: schemas[name] for name in self.names}
-        predicate = bind(self.on, ordered)
+        predicate = conjunction([_bound(part, ordered) for part in self.conditions])
         times = []
         for stream in self.streams:
             name, type_ = ordered[stream.name].column(stream.name, stream.time)
@@ -273,6 +289,25 @@ def _checked_names(streams: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     if twice:
         raise SpecError(f"Stream {twice[0]!r} is named twice; give every stream a name of its own, whatever the case")
     return names
+
+
+def _checked_on(on: On | list[str | PythonPredicate], names: tuple[str, ...]) -> On:
+    if isinstance(on, list | tuple) and not on:
+        raise SpecError("on=[] has no condition; write on='TRUE' for every pair")
+    wanted = tuple(on) if isinstance(on, list | tuple) else on
+    for part in wanted if isinstance(wanted, tuple) else (wanted,):
+        if isinstance(part, PythonPredicate):
+            part.places(names)
+        elif callable(part):
+            raise SpecError("A Python function as a predicate is written on=hf.predicate(…)")
+        else:
+            parse(part)
+    return wanted
+
+
+def _bound(part: str | PythonPredicate, schemas: Mapping[str, Schema]) -> Expr:
+    """One condition as a typed tree over the named streams."""
+    return part.bind(schemas) if isinstance(part, PythonPredicate) else bind(part, schemas)
 
 
 def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:

@@ -12,11 +12,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handfast.errors import InternalError
 from handfast.spec.expression import Call, Literal, Op
 from handfast.spec.types import Kind, Type
+
+if TYPE_CHECKING:
+    from handfast.spec.python_predicate import PythonPredicate
 
 Rule = Callable[..., Any]
 
@@ -58,9 +61,21 @@ def rule(call: Call) -> Rule:
         return lambda x: x if x != x or (x == 0 and isinstance(x, float)) else float((x > 0) - (x < 0))
     if call.op in _CALENDAR:
         return _of_day(_CALENDAR[call.op], types[0])
+    if call.function is not None:
+        return _python(call.function)
     if call.op not in _SIMPLE:
         raise InternalError(f"There is no rule for {call.op}")
     return _SIMPLE[call.op]
+
+
+def _python(predicate: PythonPredicate) -> Rule:
+    def holds(*values: Any) -> bool:
+        try:
+            return bool(predicate.function(*values))
+        except Exception as error:
+            raise Refused(f"The predicate {predicate.name!r} raised {error!r}") from error
+
+    return holds
 
 
 def _member(x: Any) -> Any:

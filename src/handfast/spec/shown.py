@@ -44,7 +44,8 @@ def shown(expr: Expr, streams: Sequence[str]) -> str:
     if expr.op is Op.CASE:
         whens = [f"WHEN {a} THEN {b}" for a, b in zip(args[:-1:2], args[1::2], strict=True)]
         return f"CASE {' '.join(whens)} ELSE {args[-1]} END"
-    return f"{expr.op.value}({', '.join(args)})"
+    name = expr.op.value if expr.function is None else expr.function.name
+    return f"{name}({', '.join(args)})"
 
 
 def _constant(literal: Literal) -> str:

@@ -77,7 +77,7 @@ def _matches(spec: JoinSpec) -> str:
     tables = ", ".join(f"_tuples{k} AS {name}" for k, name in enumerate(names))
     return (
         f"_matches AS (\n  SELECT {columns}, {_of_last('_time', names, last)} AS _time, {last} AS _last\n"
-        f"  FROM {tables}\n  WHERE {held}\n    AND ({spec.on}))"
+        f"  FROM {tables}\n  WHERE {held}\n    AND ({spec.on_sql}))"
     )
 
 

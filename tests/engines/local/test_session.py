@@ -143,12 +143,19 @@ def test_a_batch_that_does_not_fit_is_refused_whole_and_the_session_goes_on() ->
             session.push("s", _rows((10, 1)).drop_columns(["x"]))
         with pytest.raises(hf.SpecError, match="has 'y', which the session does not know"):
             session.push("s", _rows((10, 1)).append_column("y", pa.array([1])))
-        with pytest.raises(hf.SpecError, match="does not fit its schema"):
+        with pytest.raises(
+            hf.SpecError, match="'ts' of a batch of stream 's' is of type string, and the session knows"
+        ):
             session.push("s", pa.table({"ts": ["never"], "x": [1]}))
+        with pytest.raises(hf.SpecError, match="'x' of a batch of stream 's' is of type string, and the session knows"):
+            session.push("s", _rows((10, 1)).set_column(1, "x", pa.array(["1"])))
+        with pytest.raises(hf.SpecError, match="does not fit its schema"):
+            session.push("s", _rows((10, 1)).set_column(1, "x", pa.array([1.5])))
         with pytest.raises(hf.SpecError, match="no stream 'q'; it has r, s"):
             session.push("q", _rows((10, 1)))
         assert 0 == session.metrics().streams["s"].rows_in
         assert 1 == _count(session.push("s", _rows((11, 1))))
+        assert 1 == _count(session.push("s", _rows((11, 1)).set_column(1, "x", pa.array([1.0]))))
 
 
 def test_the_memory_limit_refuses_before_anything_is_lost() -> None:
@@ -175,3 +182,11 @@ def test_an_unbounded_stream_needs_a_lateness() -> None:
         hf.session(spec, {"r": SCHEMA, "s": SCHEMA})
     with pytest.raises(hf.SpecError, match="needs the schema of stream 's'"):
         hf.session(SPEC, {"r": SCHEMA})
+    with pytest.raises(hf.SpecError, match="needs the schema of every stream"):
+        hf.session(SPEC, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"cores": True}, {"cores": "2"}, {"memory_limit": "1GB"}, {"memory_limit": 0}])
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(hf.SpecError, match="must be a positive number"):
+        hf.LocalOptions(**options)

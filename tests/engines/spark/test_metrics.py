@@ -48,6 +48,10 @@ def test_a_core_that_hands_out_its_share_twice_counts_once() -> None:
 def test_what_cannot_be_told_is_an_error() -> None:
     with pytest.raises(hf.EngineError, match=r"it has finished no batch, or it runs no hf\.join"):
         hf.metrics(query({"mine": Row(rows=3)}))
+    with pytest.raises(hf.SpecError, match="takes a StreamingQuery or one progress of it, not None"):
+        hf.metrics(None)
+    with pytest.raises(hf.SpecError, match="takes a Spark session, not None"):
+        hf.configure(None, cores=1)
     with pytest.raises(hf.EngineError, match="runs 2 joins"):
         hf.metrics(query({"handfast:1": SHAPES["Spark"], "handfast:2": SHAPES["Spark"]}))
     with pytest.raises(hf.InternalError, match=r"Of 2 cores only \[1\]"):

@@ -21,9 +21,13 @@ class LocalOptions:
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.cores, int) or self.cores < 1:
+        if not _is_positive(self.cores):
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")
-        if self.memory_limit is not None and self.memory_limit <= 0:
+        if self.memory_limit is not None and not _is_positive(self.memory_limit):
             raise SpecError(
                 f"LocalOptions(memory_limit=…) must be a positive number of bytes, not {self.memory_limit!r}"
             )
+
+
+def _is_positive(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0

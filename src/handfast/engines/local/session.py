@@ -14,13 +14,14 @@ from handfast.engines.local.engine import LocalJoin, result_schema
 from handfast.engines.local.options import LocalOptions
 from handfast.errors import EngineError, SpecError
 from handfast.flow.admission import progress_of, split
-from handfast.flow.batch import as_batch, as_table, schema_of
+from handfast.flow.batch import as_batch, as_table, empty, schema_of, type_of
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.time import END, NEVER, Progress
 from handfast.plan import make_plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
+from handfast.spec.types import Kind
 
 
 class Session:
@@ -35,6 +36,8 @@ class Session:
     ) -> None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"A session needs a JoinSpec, not {spec!r}; write hf.session(hf.JoinSpec(…), schemas)")
+        if not isinstance(schemas, Mapping):
+            raise SpecError(f"A session needs the schema of every stream: {{'r': pa.schema(…), …}}, not {schemas!r}")
         missing = [name for name in spec.names if name not in schemas]
         if missing:
             raise SpecError(f"The session needs the schema of stream {missing[0]!r}: schemas={{{missing[0]!r}: …}}")
@@ -46,7 +49,7 @@ class Session:
                 )
         # nullable, whatever they say: a row without a time is rejected and counted, not an error
         nullable = {n: pa.schema([f.with_nullable(True) for f in schemas[n]]) for n in spec.names}
-        self._schemas = {name: as_table(schema.empty_table(), name).schema for name, schema in nullable.items()}
+        self._schemas = {name: as_table(empty(schema), name).schema for name, schema in nullable.items()}
         bound = spec.bind({name: schema_of(schema) for name, schema in self._schemas.items()})
         for stream in spec.streams:
             if stream.lateness is None and spec.order != ARRIVAL:
@@ -68,7 +71,7 @@ class Session:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
-        empty = {name: schema.empty_table() for name, schema in self._schemas.items()}
+        empty = {name: empty(schema) for name, schema in self._schemas.items()}
         return result_schema(self._join.plan, empty)
 
     def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
@@ -181,6 +184,8 @@ class Session:
             raise SpecError(f"A batch of stream {stream!r} {what}; it must have {', '.join(wanted.names)}")
         if len(set(table.schema.names)) < len(table.schema.names):
             raise SpecError(f"A batch of stream {stream!r} has a column twice; it must have {', '.join(wanted.names)}")
+        for name in wanted.names:
+            _check_kind(stream, name, table.schema.field(name).type, wanted.field(name).type)
         try:
             fitting = table.select(wanted.names).cast(pa.schema([field.with_nullable(True) for field in wanted]))
             batch = as_batch(fitting)
@@ -205,3 +210,15 @@ class Session:
     def _check_open(self) -> None:
         if self._closed or self._left:
             raise EngineError("The session is closed; open a new one with hf.session(…)")
+
+
+def _check_kind(stream: str, column: str, given: pa.DataType, wanted: pa.DataType) -> None:
+    """Refuse values of another kind: numbers become other numbers where nothing is lost, and nothing else changes."""
+    a, b = type_of(given), type_of(wanted)
+    if given == wanted or pa.types.is_null(given) or (a.is_numeric and b.is_numeric):
+        return
+    if a.kind is not b.kind or a.kind is Kind.PAYLOAD:
+        raise SpecError(
+            f"Column {column!r} of a batch of stream {stream!r} is of type {given}, and the session knows it as "
+            f"{wanted}; convert it before it is pushed"
+        )

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from handfast.core.recipe import recipe
 from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.bounded import run_core
 from handfast.engines.spark.columns import arrow_schema, result_schema, schema_of
@@ -22,6 +23,7 @@ from handfast.errors import SpecError
 from handfast.flow.order import RANK
 from handfast.plan import Plan, make_plan
 from handfast.spec.join import ARRIVAL, JoinSpec
+from handfast.spec.python_predicate import PythonPredicate
 
 __all__ = ["configure", "join", "metrics", "name", "plan", "write"]
 
@@ -76,7 +78,10 @@ def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
     else:
         spec.check_bounded()
     bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
-    return make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
+    laid_out = make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
+    if any(isinstance(part, PythonPredicate) for part in spec.conditions):
+        recipe(laid_out)  # what Numba does not take should be said here, not by a task
+    return laid_out
 
 
 def name(frames: dict[str, Any]) -> str:

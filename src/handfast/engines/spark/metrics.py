@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from handfast.engines.spark.output import total
-from handfast.errors import EngineError
+from handfast.errors import EngineError, SpecError
 from handfast.flow.metrics import Metrics
 
 _NAME = "handfast"  # of the observation, before the join's own
@@ -27,6 +27,8 @@ def observed(output: DataFrame, fingerprint: str) -> DataFrame:
 
 def metrics(query: Any) -> Metrics:
     """The counters after the last batch of a query, or in one progress of it."""
+    if not hasattr(query, "recentProgress") and not hasattr(query, "observedMetrics") and not isinstance(query, dict):
+        raise SpecError(f"hf.metrics takes a StreamingQuery or one progress of it, not {query!r}")
     recent = query.recentProgress if hasattr(query, "recentProgress") else [query]
     for progress in reversed(recent):
         found = in_progress(progress)

@@ -17,6 +17,8 @@ _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 def configure(spark: Any, *, cores: int) -> None:
     """Set what joins need on this session, and say so."""
+    if not hasattr(spark, "conf"):
+        raise SpecError(f"hf.configure takes a Spark session, not {spark!r}")
     if not isinstance(cores, int) or isinstance(cores, bool) or cores < 1:
         raise SpecError(f"hf.configure(spark, cores=…) must be a positive number, not {cores!r}")
     settings = {

@@ -1,0 +1,96 @@
+"""A predicate written in Python: a function of columns, compiled by Numba, that rides in a tree as one call."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from handfast.errors import SpecError
+from handfast.spec.expression import Call, Column, Op
+from handfast.spec.schema import Schema
+from handfast.spec.types import BOOLEAN, Kind, Type
+
+
+@dataclass(frozen=True, slots=True)
+class PythonPredicate:
+    """A Python function as a predicate; two are the same when name, parameters and code are."""
+
+    name: str
+    parameters: tuple[str, ...]
+    code: str  # a digest
+    function: Callable[..., Any] = field(repr=False, compare=False)
+
+    def places(self, streams: tuple[str, ...]) -> list[tuple[str, str]]:
+        """The stream and the column that each parameter names."""
+        found = []
+        for parameter in self.parameters:
+            owners = [stream for stream in streams if parameter.startswith(f"{stream}_")]
+            if not owners:
+                raise SpecError(
+                    f"The parameter {parameter!r} of predicate {self.name!r} names no column of the join; "
+                    f"call it <stream>_<column>, the stream one of {', '.join(streams)}"
+                )
+            stream = max(owners, key=len)
+            found.append((stream, parameter[len(stream) + 1 :]))
+        return found
+
+    def bind(self, schemas: Mapping[str, Schema]) -> Call:
+        """The call as a tree over the streams' columns."""
+        names = tuple(schemas)
+        columns = []
+        for parameter, (stream, wanted) in zip(self.parameters, self.places(names), strict=True):
+            column, type_ = schemas[stream].column(stream, wanted)
+            if not _is_plain(type_):
+                raise SpecError(
+                    f"The parameter {parameter!r} of predicate {self.name!r} is of type {type_}; a Python predicate "
+                    "takes numbers, booleans, dates (days) and timestamps (microseconds), the rest can be said in SQL "
+                    "beside it: on=['r.name = s.name', hf.predicate(…)]"
+                )
+            columns.append(Column(names.index(stream), column, type_))
+        return Call(Op.PYTHON, tuple(columns), BOOLEAN, self)
+
+    def sql(self, streams: tuple[str, ...]) -> str:
+        """The call as SQL would write it, if a function of that name were known there."""
+        return f"{self.name}({', '.join(f'`{s}`.`{c}`' for s, c in self.places(streams))})"
+
+
+def predicate(function: Callable[..., Any]) -> PythonPredicate:
+    """A Python function as a predicate: `on=hf.predicate(near)`, or beside SQL, `on=["r.k = s.k", hf.predicate(near)]`.
+
+    Its parameters name the columns that it reads, each as `<stream>_<column>`. It gets numbers and booleans as they
+    are, dates as days and timestamps as microseconds since 1970. Numba compiles it, so its integers have 64 bits. Where
+    one of its values is NULL it is not called and the pair does not match; nor does a pair that it raises an error for.
+
+    Args:
+        function: A function that Numba can compile, such as `lambda r_x, s_x: abs(r_x - s_x) < 5`.
+    """
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        raise SpecError(f"hf.predicate takes a Python function, not {function!r}")
+    kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+    if kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY}:
+        raise SpecError(f"The parameters of predicate {function.__name__!r} must be plain ones, one for each column")
+    if not kinds:
+        raise SpecError(f"The predicate {function.__name__!r} has no parameters; name the columns it reads, like r_x")
+    name = function.__name__ if function.__name__.isidentifier() else "lambda"
+    return PythonPredicate(name, tuple(inspect.signature(function).parameters), _digest(code, function), function)
+
+
+def _digest(code: CodeType, function: Callable[..., Any]) -> str:
+    """The same for the same code with the same constants and captured values."""
+    captured = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    return hashlib.blake2b(repr((_parts(code), captured)).encode(), digest_size=8).hexdigest()
+
+
+def _parts(code: CodeType) -> tuple[Any, ...]:
+    constants = tuple(_parts(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, constants, code.co_names, code.co_varnames
+
+
+def _is_plain(type_: Type) -> bool:
+    numeric = type_.is_integer or type_.is_floating
+    return numeric or type_.is_timestamp or type_.kind in (Kind.BOOLEAN, Kind.DATE)
