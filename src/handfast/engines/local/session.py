@@ -71,8 +71,8 @@ class Session:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
-        empty = {name: empty(schema) for name, schema in self._schemas.items()}
-        return result_schema(self._join.plan, empty)
+        tables = {name: empty(schema) for name, schema in self._schemas.items()}
+        return result_schema(self._join.plan, tables)
 
     def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
         """Take in a batch of one stream, Arrow, pandas or Polars; give the matches that are decided now.
