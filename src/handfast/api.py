@@ -100,8 +100,9 @@ def join(
         return _spark().join(dict(inputs), wanted)
     plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
+    from handfast.engines.local.options import LocalOptions
 
-    return join_tables(plan, tables)
+    return join_tables(plan, tables, options or LocalOptions())
 
 
 def explain(

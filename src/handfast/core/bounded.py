@@ -20,6 +20,12 @@ _SLICE = 1 << 16  # tuples of all streams that a core is fed at a time
 def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[pa.RecordBatch]:
     """The matches at one core of all its blocks, given by stream."""
     core = JoinCore(plan)
+    for arrivals, horizon in slices(plan, pieces):
+        yield from core.step(arrivals, horizon)
+
+
+def slices(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[tuple[list[Block | None], Horizon]]:
+    """The blocks, given by stream, as they come in order: slice by slice, each with what no later tuple falls below."""
     by_arrival = plan.join.spec.order == ARRIVAL
     blocks = [Block.concat(own) if own else None for own in pieces]
     places = [_places(block, by_arrival=by_arrival) for block in blocks]
@@ -43,7 +49,7 @@ def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[pa.Re
         # in rank order no later tuple has seen less than one of these
         seen = [block.seen for block in arrivals if block is not None and block.seen]
         counts = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(blocks)))
-        yield from core.step(arrivals, Horizon(NEVER if by_arrival and cut != END else cut, counts))
+        yield arrivals, Horizon(NEVER if by_arrival and cut != END else cut, counts)
 
 
 def _places(block: Block | None, *, by_arrival: bool) -> NDArray[np.int64]:

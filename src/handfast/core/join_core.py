@@ -127,12 +127,26 @@ class JoinCore:
         for stream, block in enumerate(admitted):
             if block is not None:
                 new = self._read(stream, block, np.zeros(len(block), np.bool_))
-                for members in self._prober.matches(new):
-                    yield from self._output.matched(new, self._own(new, members))
-                yield from self._output.turned(new)
+                yield from self._scan(new)
                 self._insert(new)
         yield from self._output.unmatched(horizon)
         self._expire(horizon)
+
+    def meet(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
+        """Join a block with the stored tuples of the other streams, then store it whole, until it is removed."""
+        new = self._read(stream, block, np.zeros(len(block), np.bool_))
+        yield from self._scan(new)
+        self._store(new)
+
+    def remove(self, stream: int, block: Block) -> None:
+        """Let a stored block go."""
+        self._segments[stream].expire(lambda held: held is block)
+        self._renew()
+
+    def _scan(self, new: Arrivals) -> Iterator[pa.RecordBatch]:
+        for members in self._prober.matches(new):
+            yield from self._output.matched(new, self._own(new, members))
+        yield from self._output.turned(new)
 
     def _read(self, stream: int, block: Block, marks: Marks) -> Arrivals:
         columns = self._reader.read(stream, block)
@@ -186,6 +200,10 @@ class JoinCore:
             freed = segment.expire(lambda block, span=span: span.is_over(block, horizon))  # type: ignore[misc]
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)
+        self._renew()
+
+    def _renew(self) -> None:
+        """Build the segments anew where too much in them is of the past."""
         live = sum(segment.live for segment in self._segments)
         inputs = sum(map(len, self._recipe.program.inputs))
         many_strings = len(self._strings) > 2 * live * inputs + _SPARE_STRINGS

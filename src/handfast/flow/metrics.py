@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 
@@ -34,12 +34,46 @@ class StreamMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class CoreMetrics:
+    """What one core of the local engine holds and has done.
+
+    Attributes:
+        live: By stream, the tuples of its segment.
+        queued: Messages that wait for it.
+        scanned: Pairs of tuples that met here, whether an index let them be compared or not.
+        matched: Matches that were found here.
+        forwarded: Tuples that were passed on to a neighbour.
+        busy: Seconds in which it joined.
+        idle: Seconds in which it had nothing to do.
+    """
+
+    live: tuple[int, ...]
+    queued: int
+    scanned: int
+    matched: int
+    forwarded: int
+    busy: float = field(compare=False)
+    idle: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
-    """A join's counters: by stream, and of the matches it has given."""
+    """A join's counters: by stream, of the matches it has given, and of its cores where they are in this process.
+
+    `held` is for how long, at most, a match was held back after it was found so that all come in order, in seconds.
+    """
 
     streams: dict[str, StreamMetrics]
     matches: int = 0
     watermark: int | None = None  # microseconds; None as long as a stream has sent nothing
+    cores: tuple[CoreMetrics, ...] = ()
+    held: float = field(default=0.0, compare=False)
+
+    @property
+    def balance(self) -> float:
+        """The largest segment over the mean one: 1 where the cores share the windows evenly."""
+        sizes = [sum(core.live) for core in self.cores]
+        return max(sizes) * len(sizes) / sum(sizes) if sum(sizes) else 1.0
 
     @staticmethod
     def start(names: Sequence[str]) -> Metrics:

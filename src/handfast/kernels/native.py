@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
 
 from llvmlite import binding, ir
 
 Native = Callable[..., int]
+
+_COMPILING = Lock()  # LLVM is not for several threads at a time
 
 
 @cache
@@ -26,6 +29,11 @@ def _machine() -> binding.TargetMachine:
 
 def load(module: ir.Module, signatures: dict[str, int]) -> dict[str, Native]:
     """The functions of a module, by name; each takes so many 64-bit words (pointers or integers) and returns one."""
+    with _COMPILING:
+        return _load(module, signatures)
+
+
+def _load(module: ir.Module, signatures: dict[str, int]) -> dict[str, Native]:
     machine = _machine()
     parsed = binding.parse_assembly(str(module))
     parsed.verify()

@@ -1,92 +1,117 @@
-"""The join in this process: a door, stamps where windows count, a way to the cores, and the cores."""
+"""The join in this process: a door, stamps where windows count, and the cores behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from handfast.core.bounded import run_bounded
-from handfast.core.join_core import JoinCore
+from handfast.core.bounded import run_bounded, slices
 from handfast.core.route import Router
+from handfast.engines.local.balance import LocalSizes
+from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.cores import Cores
+from handfast.engines.local.low_latency import LowLatency
+from handfast.engines.local.options import HANDSHAKE, LocalOptions
+from handfast.errors import UnsupportedError
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
-from handfast.plan import Plan
+from handfast.plan import Plan, make_plan
 
 
 class LocalJoin:
-    """A join fed batch by batch, every batch one step of all its cores."""
+    """A join fed batch by batch."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, options: LocalOptions | None = None) -> None:
         self.plan = plan
         self.admission = Admission(plan.join)
         self._stamper = Stamper(plan.join) if plan.join.stamped else None
-        self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
-        self.cores = [JoinCore(plan) for _ in range(plan.cores)]
+        self.cores = make_cores(plan, options or LocalOptions(cores=plan.cores))
 
     def push(self, tables: Mapping[str, pa.Table], now: int = 0) -> Iterator[pa.RecordBatch]:
-        """Take in one batch of some of the streams, at a time by the clock; give the matches that are decided now."""
+        """Take in one batch of some of the streams, at a time by the clock; give the matches that are found now."""
         blocks = _take_in(self.plan, tables)
         admitted, _ = self.admission.admit(blocks, progress_of(blocks), now)
-        yield from self.join(admitted, self.admission.watermark)
+        yield from self.join(admitted)
+
+    def join(self, admitted: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
+        """What admitted tuples bring."""
+        yield from self.cores.feed(*self._stamped(admitted, self.admission.watermark))
 
     def close(self) -> Iterator[pa.RecordBatch]:
         """Every stream has ended: give the matches that waited for what might still come."""
-        yield from self.join([None] * len(self._routers), END)
+        none: list[Block | None] = [None] * len(self.plan.join.schemas)
+        yield from self.cores.finish(*self._stamped(none, END))
 
     def waiting(self, stream: int) -> list[Block]:
         """The tuples of a stream that wait for their place to be final."""
         return self._stamper.waiting[stream] if self._stamper is not None else []
 
-    def live(self, stream: int) -> int:
-        """How many tuples of a stream are stored."""
-        return sum(block.at_home for core in self.cores for block in core.segments[stream].blocks)
-
-    def expired(self, stream: int) -> int:
-        """How many tuples of a stream were admitted and are gone."""
-        return sum(core.expired[stream] for core in self.cores)
-
-    def join(self, admitted: Sequence[Block | None], watermark: int) -> Iterator[pa.RecordBatch]:
-        """What admitted tuples bring, with the join's watermark where it is now."""
-        horizon = Horizon(watermark, (0,) * len(self._routers))
+    def _stamped(self, admitted: Sequence[Block | None], watermark: int) -> tuple[Sequence[Block | None], Horizon]:
+        """The tuples whose place is final, and what no later one can fall below."""
         if self._stamper is not None:
-            admitted, horizon = self._stamper.stamp(admitted, watermark)
-        sent = _send(self._routers, admitted)
-        given = (
-            batch
-            for number, core in enumerate(self.cores)
-            for batch in core.step([own.get(number) for own in sent], horizon)
+            return self._stamper.stamp(admitted, watermark)
+        return admitted, Horizon(watermark, (0,) * len(admitted))
+
+
+def make_cores(plan: Plan, options: LocalOptions) -> Cores:
+    """The cores of a join, with the forwarding that is asked for."""
+    if options.forwarding != HANDSHAKE:
+        return LowLatency(plan, LocalSizes())
+    check_handshake(plan)
+    # the chain divides the windows by itself: at each core it is the join of one core
+    return ChainDriver(make_plan(plan.join, 1, plan.arrow), options.cores, LocalSizes())
+
+
+def check_handshake(plan: Plan) -> None:
+    """Refuse a join that cannot walk."""
+    spec = plan.join.spec
+    if len(spec.streams) != 2 or spec.how != "inner":
+        what = f"{len(spec.streams)} streams" if len(spec.streams) != 2 else f"how={spec.how!r}"
+        raise UnsupportedError(
+            f"LocalOptions(forwarding='handshake') joins two streams with how='inner', not {what}; leave forwarding out"
         )
-        yield from by_rank(given) if self.plan.join.spec.in_order else given
 
 
-def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
+def join_tables(plan: Plan, tables: Mapping[str, pa.Table], options: LocalOptions) -> pa.Table:
     """The matches of bounded inputs."""
     blocks = _take_in(plan, tables)
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
-    sent = _send([Router(plan, stream) for stream in range(len(blocks))], blocks)
-    given = (
-        batch
-        for core in range(plan.cores)
-        for batch in run_bounded(plan, [[own[core]] if core in own else [] for own in sent])
-    )
-    rows = by_rank(given) if plan.join.spec.in_order else given
+    rows = _walked(plan, blocks, options) if options.forwarding == HANDSHAKE else _divided(plan, blocks)
     return pa.Table.from_batches(rows, schema=result_schema(plan, tables))
+
+
+def _divided(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
+    """The matches at all cores, each of which runs its share from start to end."""
+    routers = [Router(plan, stream) for stream in range(len(blocks))]
+    sent = [router.route(b) if b is not None else {} for router, b in zip(routers, blocks, strict=True)]
+    shares = [[[own[core]] if core in own else [] for own in sent] for core in range(plan.cores)]
+    with ThreadPoolExecutor(plan.cores, "handfast core") as threads:
+        found = list(threads.map(lambda share: list(run_bounded(plan, share)), shares))
+    given = (batch for own in found for batch in own)
+    yield from by_rank(given) if plan.join.spec.in_order else given
+
+
+def _walked(plan: Plan, blocks: Sequence[Block | None], options: LocalOptions) -> Iterator[pa.RecordBatch]:
+    """The matches of a handshake chain that is fed in order."""
+    cores = make_cores(plan, options)
+    try:
+        for arrivals, horizon in slices(plan, [[b] if b is not None else [] for b in blocks]):
+            feed = cores.finish if horizon.time == END else cores.feed
+            yield from feed(arrivals, horizon)
+    finally:
+        cores.stop()
 
 
 def _take_in(plan: Plan, tables: Mapping[str, pa.Table]) -> list[Block | None]:
     named = enumerate(plan.join.spec.names)
     return [split(plan.join, k, as_batch(tables[name]))[0] if name in tables else None for k, name in named]
-
-
-def _send(routers: Sequence[Router], blocks: Sequence[Block | None]) -> list[dict[int, Block]]:
-    pairs = zip(routers, blocks, strict=True)
-    return [router.route(block) if block is not None else {} for router, block in pairs]
 
 
 def result_schema(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Schema:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from handfast.errors import SpecError
 
+LOW_LATENCY, HANDSHAKE = "low-latency", "handshake"
+
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
@@ -13,16 +15,22 @@ class LocalOptions:
 
     Args:
         cores: How many JoinCores share the windows. The result is the same for every number.
+        forwarding: How tuples meet. "low-latency": each is shown, when it comes, to every core that may hold partners,
+            and stored at one; a match is given at once. "handshake": two streams walk past each other along the cores,
+            as in the paper; a match is given when its tuples have walked to one core. The result is the same.
         memory_limit: In a session, how many bytes the stored tuples may take; a batch that would go beyond it is
             refused before anything is lost.
     """
 
     cores: int = 1
+    forwarding: str = LOW_LATENCY
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         if not _is_positive(self.cores):
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")
+        if self.forwarding not in (LOW_LATENCY, HANDSHAKE):
+            raise SpecError(f"LocalOptions(forwarding=…) is {LOW_LATENCY!r} or {HANDSHAKE!r}, not {self.forwarding!r}")
         if self.memory_limit is not None and not _is_positive(self.memory_limit):
             raise SpecError(
                 f"LocalOptions(memory_limit=…) must be a positive number of bytes, not {self.memory_limit!r}"

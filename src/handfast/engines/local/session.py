@@ -58,7 +58,7 @@ class Session:
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
         arrow = [self._schemas[name] for name in spec.names]
-        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow))
+        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow), self._options)
         self._bound = bound
         self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)
@@ -130,7 +130,9 @@ class Session:
         """What became of every row so far."""
         streams = {name: self._stream_metrics(k, name) for k, name in enumerate(self._schemas)}
         watermark = END if self._closed else self._join.admission.watermark
-        return Metrics(streams, self._matches, None if watermark == NEVER else watermark)
+        reached = None if watermark == NEVER else watermark
+        cores = self._join.cores
+        return Metrics(streams, self._matches, reached, cores.metrics(), cores.held)
 
     def __enter__(self) -> Self:
         return self
@@ -145,9 +147,10 @@ class Session:
 
     def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
         try:
-            return self._count(list(self._join.join(admitted, self._join.admission.watermark)))
+            return self._count(list(self._join.join(admitted)))
         except Exception as error:
             self._closed = True  # the rows were let in, and what became of them is not known
+            self._join.cores.stop()
             raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
 
     def _count(self, matches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -166,7 +169,7 @@ class Session:
 
     def _stream_metrics(self, position: int, name: str) -> StreamMetrics:
         waiting = sum(map(len, self._join.waiting(position)))
-        live, expired = self._join.live(position), self._join.expired(position)
+        live, expired = self._join.cores.live(position), self._join.cores.expired(position)
         late, rejected = self._counts["late"][name], self._counts["rejected"][name]
         return StreamMetrics(self._rows_in[name], waiting, live, expired, late, 0, rejected)
 
@@ -197,10 +200,10 @@ class Session:
         limit = self._options.memory_limit
         if limit is None:
             return
-        held = sum(block.batch.nbytes for core in self._join.cores for block in core.blocks())
+        held = self._join.cores.stored_bytes()
         held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._join.waiting(k))
         kept = sum(b.nbytes for own in (*self._late.values(), *self._rejected.values()) for b in own)
-        needed = held + kept + new * len(self._join.cores)
+        needed = held + kept + new * self._options.cores
         if needed > limit:
             raise EngineError(
                 f"The batch would take the session to {needed:,} bytes, over its memory_limit of {limit:,}; nothing "

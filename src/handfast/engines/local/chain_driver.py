@@ -1,0 +1,184 @@
+"""The driver of a handshake chain: it alone knows the windows, feeds both ends, and takes tuples out [HSJ §4.4]."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from handfast.core.span import window_span
+from handfast.engines.local.balance import Balance
+from handfast.engines.local.channel import Bell
+from handfast.engines.local.crew import Crew
+from handfast.engines.local.handshake import HandshakeChain, HandshakeCore, Message, R, S, Signal, turns
+from handfast.engines.local.layout import layout
+from handfast.flow.block import Block
+from handfast.flow.metrics import CoreMetrics
+from handfast.flow.order import RANK, by_rank
+from handfast.flow.time import Horizon
+from handfast.plan import Plan
+
+_CAPACITY = 64  # messages in a channel
+_ROWS = 256  # tuples in a block: what moves, what is stored, what is removed
+
+Found = deque[tuple[float, pa.RecordBatch]]  # when, and what
+
+
+class ChainDriver:
+    """A handshake chain with a thread for every core. A match is given once its tuples have walked to one core."""
+
+    def __init__(self, plan: Plan, cores: int, balance: Balance) -> None:
+        self._driver = Bell()
+        self.chain = HandshakeChain(plan, cores, balance, capacity=_CAPACITY, driver=self._driver)
+        self._found: list[Found] = [deque() for _ in self.chain.cores]
+        works = [_work(core, found, self._driver) for core, found in zip(self.chain.cores, self._found, strict=True)]
+        bells = [core.bell for core in self.chain.cores]
+        self._crew = Crew(works, bells, self._driver, layout(cores).places)
+        weakref.finalize(self, self._crew.stop)
+        self._windows = Windows(plan)
+        self._collector = InOrder() if plan.join.spec.in_order else None
+
+    @property
+    def held(self) -> float:
+        """For how long, at most, a match was held back for the sake of the order, in seconds."""
+        return self._collector.held if self._collector is not None else 0.0
+
+    def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        for stream, message in self._windows.messages(admitted, horizon):
+            self._send(stream, message)
+        self.chain.weigh()
+        yield from self._collect()
+
+    def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        yield from self.feed(admitted, horizon)
+        for stream in (R, S):
+            self._send(stream, Signal.FLUSH)
+        self._crew.wait_until(lambda: self.chain.is_flushed)
+        self.stop()
+        yield from self._collect()
+
+    def live(self, stream: int) -> int:
+        return self._windows.live[stream]
+
+    def expired(self, stream: int) -> int:
+        return self._windows.expired[stream]
+
+    def stored_bytes(self) -> int:
+        return sum(block.batch.nbytes for own in self._windows.blocks for block in own)
+
+    def metrics(self) -> tuple[CoreMetrics, ...]:
+        return tuple(
+            CoreMetrics(
+                tuple(core.sizes),
+                len(core.from_left) + len(core.from_right),
+                core.scanned,
+                core.matched,
+                core.sent,
+                core.busy,
+                self._crew.idle[number],
+            )
+            for number, core in enumerate(self.chain.cores)
+        )
+
+    def stop(self) -> None:
+        self._crew.stop()
+
+    def _send(self, end: int, message: Message) -> None:
+        """Send into the end where a stream enters; stall as long as that channel is full."""
+        entry = self.chain.entries[end]
+        self._crew.wait_until(lambda: entry.room > 0)
+        entry.send(message)
+
+    def _collect(self) -> Iterator[pa.RecordBatch]:
+        self._crew.check()
+        # before the matches are taken: what had arrived by then has given all of its own
+        arrived = self._windows.arrived(self.chain)
+        found = [own.popleft() for own in self._found for _ in range(len(own))]
+        if self._collector is None:
+            yield from (batch for _, batch in found)
+        else:
+            yield from self._collector.take(found, arrived)
+
+
+def _work(core: HandshakeCore, found: Found, driver: Bell) -> Callable[[], bool]:
+    """A round of all that a core can do."""
+    steps = turns(core, lambda batch: found.append((perf_counter(), batch)))
+
+    def work() -> bool:
+        did = [step() for step in steps]
+        if any(core.flushed):
+            driver.ring()
+        return any(did)
+
+    return work
+
+
+class Windows:
+    """What the driver knows: which blocks are in the chain, in the order they entered it, and when each has to go."""
+
+    def __init__(self, plan: Plan, rows: int = _ROWS) -> None:
+        self._rows = rows
+        self._spans = [window_span(s.window, k) for k, s in enumerate(plan.join.spec.streams)]
+        self._stamped = plan.join.stamped
+        self.blocks: tuple[deque[Block], deque[Block]] = (deque(), deque())
+        self.live, self.expired = [0, 0], [0, 0]
+        self._entered: tuple[deque[int], deque[int]] = (deque(), deque())  # first ranks of blocks that still walk
+        self._arrived = [0, 0]
+
+    def messages(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[tuple[int, Message]]:
+        """What to send for new blocks, each with the stream at whose end it enters: tuples, then removals.
+
+        A removal enters at the other end than the tuples it removes: behind all that could still meet them.
+        """
+        for stream, whole in enumerate(admitted):
+            if whole is None:
+                continue
+            for start in range(0, len(whole), self._rows):
+                block = whole.slice(start, min(start + self._rows, len(whole)))
+                self.blocks[stream].append(block)
+                self.live[stream] += len(block)
+                if self._stamped:
+                    self._entered[stream].append(sum(int(own[0]) for own in block.seen))
+                yield stream, block
+        for stream in (R, S):
+            blocks, span = self.blocks[stream], self._spans[stream]
+            # the oldest first, as the chain removes them: one that is over waits for those before it
+            while blocks and span.is_over(blocks[0], horizon):
+                count = len(blocks.popleft())
+                self.live[stream] -= count
+                self.expired[stream] += count
+                yield 1 - stream, Signal.ACK
+
+    def arrived(self, chain: HandshakeChain) -> float:
+        """The rank below which every tuple has walked past all cores."""
+        for stream, core in ((R, chain.cores[-1]), (S, chain.cores[0])):
+            while self._arrived[stream] < core.arrived[stream] and self._entered[stream]:
+                self._entered[stream].popleft()
+                self._arrived[stream] += 1
+        walking = [own[0] for own in self._entered if own]
+        return min(walking, default=np.inf)
+
+
+class InOrder:
+    """Holds matches back until none of a lower rank can still be found: a punctuation from both ends says so."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, pa.RecordBatch]] = []
+        self.held = 0.0
+
+    def take(self, found: list[tuple[float, pa.RecordBatch]], arrived: float) -> Iterator[pa.RecordBatch]:
+        """The matches below the rank that all tuples have arrived up to, with those that waited."""
+        now, ready, waiting = perf_counter(), [], []
+        for when, batch in [*self._waiting, *found]:
+            below = batch.column(RANK).to_numpy() < arrived
+            if below.any():
+                ready.append(batch.filter(pa.array(below)))
+                self.held = max(self.held, now - when)
+            if not below.all():
+                waiting.append((when, batch.filter(pa.array(~below))))
+        self._waiting = waiting
+        yield from by_rank(ready)

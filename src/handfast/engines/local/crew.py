@@ -1,0 +1,66 @@
+"""The crew: one thread for each core. A core that fails stops all, and its error reaches whoever asks next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Thread
+from time import perf_counter
+
+from handfast.engines.local.channel import Bell
+from handfast.engines.local.layout import pin
+
+Work = Callable[[], bool]  # does something, if there is anything to do
+
+
+class Crew:
+    """Threads that work as long as there is something to do, and sleep until their bell rings."""
+
+    def __init__(self, works: Sequence[Work], bells: Sequence[Bell], boss: Bell, places: Sequence[int | None]) -> None:
+        self._bells = bells
+        self._boss = boss
+        self._stopped = False
+        self._error: BaseException | None = None
+        self.idle = [0.0] * len(works)
+        self._threads = [
+            Thread(target=self._run, args=(number, work, place), name=f"handfast core {number}", daemon=True)
+            for number, (work, place) in enumerate(zip(works, places, strict=True))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def check(self) -> None:
+        """Raise the error of a core that has failed."""
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Let every thread end, and wait for it."""
+        self._stopped = True
+        for bell in self._bells:
+            bell.ring()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_until(self, done: Callable[[], bool]) -> None:
+        """Sleep until something is so, or a core fails."""
+        while not done():
+            self.check()
+            self._boss.wait()
+        self.check()
+
+    def _run(self, number: int, work: Work, place: int | None) -> None:
+        pin(place)
+        bell = self._bells[number]
+        try:
+            while not self._stopped:
+                if not work():
+                    start = perf_counter()
+                    bell.wait()
+                    self.idle[number] += perf_counter() - start
+        except BaseException as error:  # noqa: BLE001 — whatever it is, it must not vanish with its thread
+            self._error = self._error or error
+            self._stopped = True
+            for other in self._bells:
+                other.ring()
+        finally:
+            self._boss.ring()

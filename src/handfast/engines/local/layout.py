@@ -1,0 +1,60 @@
+"""Where the cores run: along the NUMA nodes, so that neighbours in the chain are neighbours there [HSJ §5.1]."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_NODES = Path("/sys/devices/system/node")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The CPU of each core, or none where cores run wherever the system puts them; and why it is so."""
+
+    places: tuple[int | None, ...]
+    reason: str
+
+
+def layout(cores: int, nodes: Path = _NODES) -> Layout:
+    """Where so many cores run.
+
+    They are pinned where the machine has several NUMA nodes and more CPUs than cores: one at least is left to the
+    driver, which also collects.
+    """
+    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return plan_layout(cores, numa_nodes(nodes), usable)
+
+
+def plan_layout(cores: int, nodes: Sequence[Sequence[int]], usable: Sequence[int]) -> Layout:
+    """Where so many cores run on a machine with these nodes."""
+    in_order = [cpu for node in nodes for cpu in node if cpu in usable]
+    if len(nodes) < 2:
+        return Layout((None,) * cores, "not pinned: the machine has one NUMA node")
+    if len(in_order) <= cores:
+        return Layout((None,) * cores, f"not pinned: {cores} cores would leave none of {len(in_order)} to the driver")
+    return Layout(tuple(in_order[:cores]), f"pinned along {len(nodes)} NUMA nodes, the driver on the others")
+
+
+def numa_nodes(folder: Path = _NODES) -> list[list[int]]:
+    """The CPUs of each NUMA node, as Linux lists them; none where it does not."""
+    found = sorted(folder.glob("node[0-9]*"), key=lambda node: int(node.name.removeprefix("node")))
+    lists = [(node / "cpulist").read_text().strip() for node in found if (node / "cpulist").exists()]
+    return [_cpus(text) for text in lists if text]
+
+
+def _cpus(text: str) -> list[int]:
+    """`0-2,8` as numbers."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
+
+
+def pin(place: int | None) -> None:
+    """Keep the thread that calls on one CPU."""
+    if place is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {place})

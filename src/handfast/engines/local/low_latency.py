@@ -1,0 +1,200 @@
+"""Low-latency forwarding: a block is rushed past all cores on arrival and stored at its home core.
+
+In one process rushing costs nothing: every core is handed the same block. A match is found as soon as its last tuple
+has come, and nothing has to be acknowledged. Where an index divides the tuples (by key or by stripe), a core gets only
+those that can match there; otherwise it gets all, and the balance says whose home it is.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from handfast.core.join_core import JoinCore
+from handfast.core.route import Router
+from handfast.engines.local.balance import Balance, Cost, relative_costs
+from handfast.engines.local.channel import Bell, Channel
+from handfast.engines.local.crew import Crew
+from handfast.engines.local.layout import layout
+from handfast.flow.block import HOME, Block
+from handfast.flow.metrics import CoreMetrics
+from handfast.flow.order import by_rank
+from handfast.flow.time import Horizon
+from handfast.plan import Plan, Routing
+
+_CAPACITY = 64  # steps that a core may be behind
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a core is to take in."""
+
+    number: int
+    blocks: list[Block | None]
+    horizon: Horizon
+
+
+class _Core:
+    """One core with its channel, and what it has found."""
+
+    def __init__(self, plan: Plan, driver: Bell) -> None:
+        self.join = JoinCore(plan)
+        self.bell = Bell()
+        self.steps: Channel[_Step] = Channel(_CAPACITY, reader=self.bell, writer=driver)
+        self.found: deque[tuple[int, float, pa.RecordBatch]] = deque()  # step, when, matches
+        self.done = 0
+        self.cost = Cost()
+        self.scanned = self.matched = 0
+        self.busy = 0.0
+        self._driver = driver
+
+    def work(self) -> bool:
+        """Take in one step, if there is one."""
+        if not len(self.steps):
+            return False
+        self.take_in(self.steps.receive())
+        self._driver.ring()
+        return True
+
+    def take_in(self, step: _Step) -> None:
+        """Join the step's blocks with what is stored, then store what is at home here."""
+        start, live = perf_counter(), [segment.live for segment in self.join.segments]
+        total = sum(live)
+        meetings = sum(len(block) * (total - live[k]) for k, block in enumerate(step.blocks) if block is not None)
+        for batch in self.join.step(step.blocks, step.horizon):
+            self.matched += batch.num_rows
+            self.found.append((step.number, perf_counter(), batch))
+        seconds = perf_counter() - start
+        self.busy += seconds
+        self.scanned += meetings
+        self.cost.measure(seconds, meetings)
+        self.done = step.number
+
+
+class LowLatency:
+    """The cores of a join whose tuples are stored once and meet at once; with several, each in a thread of its own."""
+
+    def __init__(self, plan: Plan, balance: Balance) -> None:
+        self._plan = plan
+        self._balance = balance
+        self._driver = Bell()
+        self.cores = [_Core(plan, self._driver) for _ in range(plan.cores)]
+        self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
+        self._step = 0
+        self._given = 0  # steps whose matches have been given, where they are in order
+        self.held = 0.0
+        self._crew: Crew | None = None
+        if plan.cores > 1:
+            works, bells = [core.work for core in self.cores], [core.bell for core in self.cores]
+            self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
+            weakref.finalize(self, self._crew.stop)
+
+    def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        self.submit(admitted, horizon)
+        self._wait(lambda: self.is_done)
+        yield from self.collect()
+
+    def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        yield from self.feed(admitted, horizon)
+        self.stop()
+
+    def submit(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
+        """Hand new blocks to all cores; wait only where one is too far behind."""
+        self._step += 1
+        sent = self._sent(admitted)
+        for number, core in enumerate(self.cores):
+            step = _Step(self._step, [own.get(number) for own in sent], horizon)
+            if self._crew is None:
+                core.take_in(step)
+            else:
+                self._wait(lambda core=core: core.steps.room > 0)  # type: ignore[misc]
+                core.steps.send(step)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every core has taken in all that was submitted."""
+        return all(core.done == self._step for core in self.cores)
+
+    @property
+    def behind(self) -> int:
+        """How many steps the slowest core has still to take in."""
+        return self._step - min(core.done for core in self.cores)
+
+    def collect(self) -> Iterator[pa.RecordBatch]:
+        """The matches that can be given now; in order, those of the steps that all cores have taken in."""
+        if self._crew is not None:
+            self._crew.check()
+        complete = min(core.done for core in self.cores)
+        if not self._plan.join.spec.in_order:
+            for core in self.cores:
+                while core.found:
+                    yield core.found.popleft()[2]
+            return
+        for step in range(self._given + 1, complete + 1):
+            yield from by_rank(list(self._of_step(step)))
+        self._given = complete
+
+    def _of_step(self, step: int) -> Iterator[pa.RecordBatch]:
+        """The matches that a step has brought on all cores."""
+        for core in self.cores:
+            while core.found and core.found[0][0] == step:
+                _, when, batch = core.found.popleft()
+                self.held = max(self.held, perf_counter() - when)
+                yield batch
+
+    def live(self, stream: int) -> int:
+        return sum(block.at_home for core in self.cores for block in core.join.segments[stream].blocks)
+
+    def expired(self, stream: int) -> int:
+        return sum(core.join.expired[stream] for core in self.cores)
+
+    def stored_bytes(self) -> int:
+        return sum(block.batch.nbytes for core in self.cores for block in core.join.blocks())
+
+    def metrics(self) -> tuple[CoreMetrics, ...]:
+        idle = self._crew.idle if self._crew is not None else [0.0] * len(self.cores)
+        return tuple(
+            CoreMetrics(
+                tuple(segment.live for segment in core.join.segments),
+                len(core.steps),
+                core.scanned,
+                core.matched,
+                0,
+                core.busy,
+                idle[number],
+            )
+            for number, core in enumerate(self.cores)
+        )
+
+    def stop(self) -> None:
+        if self._crew is not None:
+            self._crew.stop()
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        if self._crew is not None:
+            self._crew.wait_until(done)
+
+    def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Block]]:
+        """By stream, the block that each core is handed."""
+        if self._plan.routing is Routing.MEET and self._plan.cores > 1:
+            return [self._rushed(stream, block) if block is not None else {} for stream, block in enumerate(admitted)]
+        pairs = zip(self._routers, admitted, strict=True)
+        return [router.route(block) if block is not None else {} for router, block in pairs]
+
+    def _rushed(self, stream: int, block: Block) -> dict[int, Block]:
+        """The whole block to every core; its tuples are at home where the balance says."""
+        sizes = [core.join.segments[stream].live for core in self.cores]
+        costs = relative_costs([core.cost for core in self.cores])
+        ends = np.cumsum(self._balance.shares(sizes, costs, len(block)))
+        sent, start = {}, 0
+        for number, end in enumerate(ends.tolist()):
+            flags = np.zeros(len(block), np.uint8)
+            flags[start:end] = HOME
+            sent[number], start = block.with_flags(flags), end
+        return sent

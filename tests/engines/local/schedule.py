@@ -1,0 +1,98 @@
+"""A handshake chain whose every step is chosen by a seed: the driver's sends and the cores' turns, one at a time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from handfast.engines.local.balance import LocalSizes
+from handfast.engines.local.chain_driver import Windows
+from handfast.engines.local.channel import Bell
+from handfast.engines.local.handshake import HandshakeChain, R, S, Signal, turns
+from handfast.flow.admission import Admission, progress_of, split
+from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import Block
+from handfast.flow.stamper import Stamper
+from handfast.flow.time import END, Horizon
+from handfast.plan import Plan, make_plan
+from tests.judges.rows import multiset, result_of
+from tests.strategies import Case
+
+Fed = tuple[Sequence[Block | None], Horizon]
+
+
+def plan_of(case: Case) -> Plan:
+    """The plan of one core of a chain."""
+    bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
+    return make_plan(bound, 1, [case.tables[name].schema for name in case.streams])
+
+
+def fed(case: Case, plan: Plan) -> Iterator[Fed]:
+    """What the driver of a case is fed, step by step as its rows arrive."""
+    join = plan.join
+    admission, stamper = Admission(join), Stamper(join) if join.stamped else None
+    none: list[Block | None] = [None] * len(case.streams)
+
+    def stamped(admitted: Sequence[Block | None], watermark: int) -> Fed:
+        return stamper.stamp(admitted, watermark) if stamper is not None else (admitted, Horizon(watermark, (0, 0)))
+
+    for step, now in zip(case.steps, case.clock or repeat(0), strict=False):
+        blocks = [split(join, k, as_batch(step[n]))[0] if n in step else None for k, n in enumerate(case.streams)]
+        admitted, _ = admission.admit(blocks, progress_of(blocks), now)
+        yield stamped(admitted, admission.watermark)
+    yield stamped(none, END)
+
+
+class Walk:
+    """A chain without threads, and the messages that its driver still has to send."""
+
+    def __init__(self, case: Case, *, cores: int, capacity: int, rows: int) -> None:
+        plan = plan_of(case)
+        self.chain = HandshakeChain(plan, cores, LocalSizes(), capacity=capacity, driver=Bell())
+        self.found: list[pa.RecordBatch] = []
+        windows = Windows(plan, rows)
+        self.unsent = [message for step in fed(case, plan) for message in windows.messages(*step)]
+        self.unsent += [(R, Signal.FLUSH), (S, Signal.FLUSH)]
+        self.unsent.reverse()
+        self.moves = [self.send, *(turn for core in self.chain.cores for turn in turns(core, self.found.append))]
+
+    def send(self) -> bool:
+        """Let the driver send its next message, if there is room for it."""
+        if not self.unsent or not self.chain.entries[self.unsent[-1][0]].room:
+            return False
+        end, message = self.unsent.pop()
+        self.chain.entries[end].send(message)
+        return True
+
+    def run(self, chance: random.Random) -> None:
+        """Take steps at random until none is left. Some are favoured for a while, and some left out: queues fill."""
+        while True:
+            weights = [chance.choice((0, 1, 1, 8)) for _ in self.moves]
+            for _ in range(chance.randrange(1, 40)):
+                if any(weights):
+                    chance.choices(self.moves, weights)[0]()
+            if not self.unsent and self.chain.is_flushed and not sum(move() for move in self.moves):
+                return
+
+    def rows(self) -> Counter[tuple[Any, ...]]:
+        """What was found."""
+        return multiset(row for batch in self.found for row in result_of(pa.Table.from_batches([batch])))
+
+
+def walked(case: Case, seed: int, *, cores: int) -> Counter[tuple[Any, ...]]:
+    """What a chain finds when its steps are those of this seed."""
+    chance = random.Random(seed)
+    walk = Walk(case, cores=cores, capacity=chance.choice((2, 3, 8)), rows=chance.choice((1, 1, 2, 5)))
+    walk.run(chance)
+    return walk.rows()
+
+
+def scheduled_case(seed: int) -> Case:
+    """A case for a schedule: every third one counts tuples."""
+    case = Case.of(seed)
+    return case.counted(random.Random(seed)) if seed % 3 == 2 else case

@@ -1,0 +1,128 @@
+"""Both ways of passing tuples on, in threads: the same result as the oracle's, no lost error, no thread left behind."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast.core.join_core import JoinCore
+from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY
+from tests.agreement.order import groups, stands_in_order
+from tests.judges.rows import multiset, result_of, tables_of
+from tests.strategies import Case
+
+CORES = (1, 2, 3, 4, 7)
+CASES = 100
+SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("x", pa.int64())])
+SPEC = hf.JoinSpec(("r", "s"), "r.x < s.x", window="10 seconds", time="ts", lateness="2 seconds")
+
+
+def options(seed: int, forwarding: str) -> hf.LocalOptions:
+    return hf.LocalOptions(cores=CORES[seed % len(CORES)], forwarding=forwarding)
+
+
+def case_of(seed: int) -> Case:
+    case = Case.of(seed)
+    return case.counted(random.Random(seed)) if seed % 2 else case
+
+
+def rows(batches: Iterable[pa.RecordBatch]) -> Counter[tuple[Any, ...]]:
+    return multiset(row for batch in batches for row in result_of(pa.Table.from_batches([batch])))
+
+
+@pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
+def test_bounded_inputs_give_what_the_oracle_gives(
+    forwarding: str, record_property: Callable[[str, object], None]
+) -> None:
+    for seed in range(CASES):
+        case = case_of(seed)
+        found = hf.join(case.tables, **case.kwargs, options=options(seed, forwarding))
+        assert case.expected() == multiset(result_of(found)), f"seed {seed}: {case}"
+    record_property(f"bounded, {forwarding}", CASES)
+
+
+@pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
+def test_a_session_gives_what_the_oracle_gives(forwarding: str, record_property: Callable[[str, object], None]) -> None:
+    for seed in range(CASES):
+        case = case_of(seed)
+        schemas = {name: table.schema for name, table in case.tables.items()}
+        with hf.session(case.spec, schemas, options=options(seed, forwarding)) as session:
+            found = [batch for step in case.steps for batch in session.push_together(step)]
+            for own in session.metrics().streams.values():
+                assert own.rows_in == own.waiting + own.live + own.expired + own.late + own.shed + own.rejected
+        assert case.expected_at_close() == rows([*found, *session.close()]), f"seed {seed}: {case}"
+        if forwarding == LOW_LATENCY:
+            assert case.expected_of_steps() == rows(found), f"seed {seed}: {case}"
+    record_property(f"session, {forwarding}", CASES)
+
+
+@pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
+@pytest.mark.parametrize("seed", range(20))
+def test_matches_in_order_come_in_order_from_every_number_of_cores(seed: int, forwarding: str) -> None:
+    case = case_of(seed).asked(in_order=True)
+    schemas = {name: table.schema for name, table in case.tables.items()}
+    session = hf.session(case.spec, schemas, options=options(seed, forwarding))
+    found = [batch for step in case.steps for batch in session.push_together(step)]
+    given = [row for batch in [*found, *session.close()] for row in result_of(pa.Table.from_batches([batch]))]
+    assert stands_in_order(given, groups(case, tables_of(case.admitted))), f"{case}"
+
+
+@pytest.mark.parametrize("how", ["left", "semi"])
+def test_joins_that_cannot_walk_are_refused(how: str) -> None:
+    spec = hf.JoinSpec(("r", "s"), "r.x = s.x", window="1 s", time="ts", how=how, lateness="1 s")
+    with pytest.raises(hf.UnsupportedError, match=f"joins two streams with how='inner', not how='{how}'"):
+        hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2, forwarding=HANDSHAKE))
+
+
+def table(*numbers: int) -> pa.Table:
+    return pa.table({"ts": pa.array([n * 1000 for n in numbers], SCHEMA.field("ts").type), "x": list(numbers)})
+
+
+@pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
+def test_a_core_that_fails_stops_the_session_with_its_error(forwarding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=3, forwarding=forwarding))
+    session.push("r", table(*range(50)))
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("the core is on fire")
+
+    monkeypatch.setattr(JoinCore, "_scan", fail)
+    with pytest.raises(hf.EngineError, match="the core is on fire"):
+        for _ in range(1000):
+            session.push("s", table(*range(50)))
+    with pytest.raises(hf.EngineError, match="closed"):
+        session.push("s", table(1))
+    assert [] == own_threads()
+
+
+def own_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("handfast core")]
+
+
+@pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
+def test_no_thread_is_left_behind(forwarding: str) -> None:
+    def opened() -> Any:
+        session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2, forwarding=forwarding))
+        session.push("r", table(*range(50)))
+        return session
+
+    session = opened()
+    assert 2 == len(own_threads())
+    session.close()
+    assert [] == own_threads()
+    session = opened()
+    del session  # nobody has closed it
+    gc.collect()
+    assert [] == own_threads()
+    hf.join(
+        {"r": table(1, 2), "s": table(1, 2)}, on="r.x < s.x", window="1 s", time="ts", options=hf.LocalOptions(cores=2)
+    )
+    assert [] == own_threads()
