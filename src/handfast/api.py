@@ -255,4 +255,5 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     arrow = [tables[name].schema for name in spec.names]
-    return make_plan(bound, (options or LocalOptions()).cores, arrow), tables
+    wanted = options or LocalOptions()
+    return make_plan(bound, wanted.cores, arrow, wanted.local_join), tables

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MAX_INDEXED_BANDS = 2
 _LARGEST_BOUND = 1 << 60
 
+INDEX, MERGE, SCAN = LOCAL_JOINS = ("index", "merge", "scan")  # what a core does with its segments
+
 Pair = tuple[int, int]  # two streams, the lower first
 
 
@@ -63,6 +65,7 @@ class Plan:
         keys: Where routing is by hash, the keys of every stream; empty for one that goes everywhere.
         anchor: The stream of which each tuple is at one core, where it meets all its partners. With `MEET` there is
             none.
+        local_join: How a core finds candidates: by an index, by merging sorted blocks, or by trying every pair.
         arrow: The streams' columns in Arrow, where they are known.
     """
 
@@ -72,6 +75,7 @@ class Plan:
     pairs: tuple[PairPlan, ...]
     keys: tuple[tuple[Expr, ...], ...]
     anchor: int
+    local_join: str = INDEX
     arrow: tuple[pa.Schema, ...] = field(default=(), compare=False)
 
     @property
@@ -136,6 +140,10 @@ class Plan:
 
     def _index_choice(self, pair: PairPlan) -> Choice:
         what = "index" if len(self.pairs) == 1 else f"{self._name(pair.streams[0])}, {self._name(pair.streams[1])}"
+        if self.local_join == SCAN:
+            return Choice(what, "none: SIMD scan", "it was asked for")
+        if self.local_join == MERGE and pair.bands:
+            return Choice(what, "merge of sorted blocks, on the first band", "it was asked for")
         if not pair.indexed:
             return Choice(what, "none: SIMD scan", "no equality and no band of constant width to find candidates by")
         parts = []
@@ -155,10 +163,10 @@ class Plan:
         return self.join.spec.names[stream]
 
 
-def make_plan(join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = ()) -> Plan:
+def make_plan(join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = (), local_join: str = INDEX) -> Plan:
     """Lay a join out over so many cores."""
-    pairs = tuple(_pair_plan(join, pair) for pair in combinations(range(len(join.schemas)), 2))
-    keys = _common_keys(join)
+    pairs = tuple(_pair_plan(join, pair, local_join) for pair in combinations(range(len(join.schemas)), 2))
+    keys = _common_keys(join) if local_join != SCAN else ((),) * len(join.schemas)
     anchor = join.preserved[0] if join.preserved else 0
     if any(keys):
         routing = Routing.HASH
@@ -171,11 +179,13 @@ def make_plan(join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = ()) -> P
         routing = Routing.MEET
     else:
         routing = Routing.SPREAD
-    return Plan(join, cores, routing, pairs, keys, anchor, tuple(arrow))
+    return Plan(join, cores, routing, pairs, keys, anchor, local_join, tuple(arrow))
 
 
-def _pair_plan(join: BoundJoin, pair: Pair) -> PairPlan:
+def _pair_plan(join: BoundJoin, pair: Pair, local_join: str) -> PairPlan:
     conditions = join.conditions
+    if local_join == SCAN:
+        return PairPlan(pair, (), ())
     bands = [band for band in conditions.bands if band.streams == pair and _has_room(band)]
     return PairPlan(
         pair, tuple(e for e in conditions.equalities if e.streams == pair), tuple(bands[:MAX_INDEXED_BANDS])

@@ -6,11 +6,16 @@ import random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from handfast.kernels import cells, pairs
+import handfast as hf
+from handfast.kernels import cells, pairs, sorted_blocks
 from handfast.kernels.cells import CellIndex
+from handfast.kernels.keys import Keys
 from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
+from handfast.plan import LOCAL_JOINS
 from tests.agreement.runs import local_bounded
+from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
 
@@ -20,7 +25,11 @@ def test_the_result_does_not_depend_on_the_room(seed: int, monkeypatch: pytest.M
     monkeypatch.setattr(pairs, "_RUN", 7)
     monkeypatch.setattr(pairs, "_CAPACITY", 8)
     monkeypatch.setattr(cells, "_CAPACITY", 3)
+    monkeypatch.setattr(sorted_blocks, "_CAPACITY", 3)
     assert case.expected() == local_bounded(case)
+    for local_join in LOCAL_JOINS:
+        found = hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores, local_join=local_join))
+        assert case.expected() == multiset(result_of(found)), f"{local_join}, seed {seed}"
 
 
 def test_cells_of_neighbouring_buckets_never_coincide() -> None:
@@ -29,16 +38,20 @@ def test_cells_of_neighbouring_buckets_never_coincide() -> None:
     assert 49 == len(offsets)
 
 
+def keys(cells: NDArray[np.uint64]) -> Keys:
+    return Keys(cells, cells, [], np.ones(len(cells), np.bool_), np.zeros(len(cells), np.bool_))
+
+
 def test_an_index_finds_each_tuple_of_a_cell_once_newest_first_and_none_expired() -> None:
     index = CellIndex(capacity=2)
     rng = np.random.default_rng(5)
     values = rng.integers(0, 20, 5_000).astype(np.uint64)
     for start in range(0, 5_000, 700):
         part = values[start : start + 700]
-        index.insert(part, np.ones(len(part), np.bool_))
+        index.insert(keys(part))
     index.oldest = 1_234
     wanted = np.arange(20).astype(np.uint64)
-    found = list(index.probe(wanted, [], np.ones(20, np.bool_)))
+    found = list(index.probe(keys(wanted)))
     for value in range(20):
         own = np.concatenate([at[probes == value] for probes, at in found])
         assert [at for at in range(4_999, 1_233, -1) if values[at] == value] == own.tolist()

@@ -102,9 +102,10 @@ class JoinCore:
     def _forget(self) -> None:
         self._strings = StringTable()
         self._reader = self._recipe.reader(self._strings)
-        indexed = [pair for pair, pairing in self._recipe.pairings.items() if pairing.keys is not None]
+        indexes = {pair: p.index for pair, p in self._recipe.pairings.items() if p.index is not None}
         self._segments = [
-            Segment([pair for pair in indexed if stream in pair]) for stream in range(len(self.plan.join.schemas))
+            Segment({pair: index for pair, index in indexes.items() if stream in pair})
+            for stream in range(len(self.plan.join.schemas))
         ]
         self._prober = Prober(self._recipe, self._reader, self._segments)
         self._output = Output(self.plan, self._segments)

@@ -105,7 +105,7 @@ class Prober:
             yield from self._scan(pairing, start, run, stored)
             return
         own, every = keys[pairing.streams], stored.columns()
-        for at, found in index.probe(own.base, own.ranges, own.present):
+        for at, found in index.probe(own):
             yield self._checked(pairing, start, run, every, (at, found))
         everyone, wild = np.arange(stored.first, len(every)), stored.wild(pairing.streams)
         yield from self._cross(pairing, start, run, every, np.flatnonzero(own.wild), everyone)

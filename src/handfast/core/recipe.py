@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from handfast.core.segment import Index
 from handfast.kernels.bands import band_terms
+from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import ColumnReader, Columns
 from handfast.kernels.compute import compares_order_of_strings
 from handfast.kernels.keys import KeyMaker
 from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.program import Program, make_program
+from handfast.kernels.sorted_blocks import SortedBlocks
 from handfast.kernels.strings import StringTable
 from handfast.kernels.window import WindowRule
-from handfast.plan import Pair, PairPlan, Plan
+from handfast.plan import MERGE, Pair, PairPlan, Plan
 from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
 
@@ -25,6 +28,7 @@ class Pairing:
     streams: Pair
     kernels: PairKernels
     keys: KeyMaker | None
+    index: type[Index] | None
 
     def side(self, stream: int) -> int:
         """0 for the lower of the two streams, 1 for the other."""
@@ -66,7 +70,9 @@ class Recipe:
         own = Program(inputs, self._condition(pair.streams), self._filters(pair.streams))
         kernels = PairKernels(own, window_rule(self.plan, pair.streams))
         keys = KeyMaker(self.program, pair.equalities, pair.bands) if pair.indexed else None
-        return Pairing(pair.streams, kernels, keys)
+        merges = self.plan.local_join == MERGE and bool(pair.bands)
+        index = (SortedBlocks if merges else CellIndex) if pair.indexed else None
+        return Pairing(pair.streams, kernels, keys, index)
 
     def _condition(self, pair: Pair) -> Expr:
         """What the predicate asks of tuples of these two streams, whatever the others are."""

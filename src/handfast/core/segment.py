@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,11 @@ from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Positions
+from handfast.kernels.sorted_blocks import SortedBlocks
 from handfast.plan import Pair
 
 Marks = NDArray[np.bool_]
+Index = CellIndex | SortedBlocks
 
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
@@ -28,7 +30,7 @@ class Segment:
     `marks` has, block by block, which tuples are settled: whether they match anything needs no more asking.
     """
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    def __init__(self, pairs: Mapping[Pair, type[Index]]) -> None:
         self.blocks: list[Block] = []
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
@@ -39,7 +41,7 @@ class Segment:
         self._flags = _Growing(np.dtype(np.uint8))
         self._live = 0
         self._torn = False  # a merged block's tuples do not stand side by side
-        self.indexes = {pair: CellIndex() for pair in pairs}
+        self.indexes = {pair: index() for pair, index in pairs.items()}
         self._wild = {pair: np.empty(0, np.int64) for pair in self.indexes}
 
     @property
@@ -96,7 +98,7 @@ class Segment:
             known.append(seen)
         self._flags.append(block.flags)
         for pair, index in self.indexes.items():
-            index.insert(keys[pair].cells, keys[pair].present)
+            index.insert(keys[pair])
             self._wild[pair] = np.concatenate([self._wild[pair], start + np.flatnonzero(keys[pair].wild)])
         self.blocks.append(block)
         self.marks.append(marks)

@@ -113,9 +113,14 @@ class BandScale:
 
     def partners(self, side: int, keys: BandKeys) -> Range:
         """The first and last bucket that partners on the other side can lie in."""
+        low, high = self.bounds(side, keys)
+        return self._floor(low), self._floor(high)
+
+    def bounds(self, side: int, keys: BandKeys) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The least and the greatest key that partners on the other side can have."""
         low, high = (-self._high, -self._low) if side == 0 else (self._low, self._high)
         slack = 0 if self._exact else self._width / 2
-        return self._floor(keys.keys + low - slack), self._floor(keys.keys + high + slack)
+        return keys.keys + low - slack, keys.keys + high + slack
 
     def _floor(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         buckets: NDArray[np.int64] = np.floor_divide(keys, self._width).astype(np.int64)

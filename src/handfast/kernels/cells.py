@@ -11,12 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from handfast.kernels.keys import Cells, Keys
 from handfast.kernels.pairs import Positions
 
 _CAPACITY = 1 << 18
-
-Cells = NDArray[np.uint64]
-Buckets = NDArray[np.int64]
 
 
 class CellIndex:
@@ -33,8 +31,9 @@ class CellIndex:
         self._present: NDArray[np.bool_] = np.empty(capacity, np.bool_)
         self._heads: Positions = np.full(_power_of_two(capacity), -1, np.int64)
 
-    def insert(self, cells: Cells, present: NDArray[np.bool_]) -> None:
+    def insert(self, keys: Keys) -> None:
         """Take in the next tuples; one that is not present can never match, or is kept elsewhere."""
+        cells, present = keys.cells, keys.present
         start, stop = self._count, self._count + len(cells)
         if stop > len(self._links):
             self._grow(stop)
@@ -42,12 +41,11 @@ class CellIndex:
         self._loops.insert(cells, present, start, self._heads, self._links, self._stored)
         self._count = stop
 
-    def probe(
-        self, base: Cells, ranges: list[tuple[Buckets, Buckets]], present: NDArray[np.bool_]
-    ) -> Iterator[tuple[Positions, Positions]]:
+    def probe(self, keys: Keys) -> Iterator[tuple[Positions, Positions]]:
         """The candidates of each probing tuple, as (probe, position) pairs, piece by piece."""
+        base, present = keys.base, keys.present
         none = np.zeros(len(base), np.int64)
-        first, second = [*ranges, (none, none), (none, none)][:2]
+        first, second = [*keys.ranges, (none, none), (none, none)][:2]
         state = np.array([0, 0, 0, self._loops.NOT_STARTED], np.int64)
         while state[0] < len(base):
             probes, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)

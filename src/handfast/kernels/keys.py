@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.bands import BandScale, Range
-from handfast.kernels.cells import Cells
 from handfast.kernels.columns import Columns
 from handfast.kernels.compute import Array
 from handfast.kernels.program import Program
 from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
 from handfast.spec.classify import Band, Equality
 
+Cells = NDArray[np.uint64]
+
 _STRIDES = (np.uint64(FIRST_STRIDE), np.uint64(SECOND_STRIDE))
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where tuples stand by the key of a band, and between which keys their partners do."""
+
+    keys: NDArray[Any]
+    low: NDArray[Any]
+    high: NDArray[Any]
+
+    def take(self, rows: NDArray[np.int64]) -> Line:
+        """Those of the tuples at these places."""
+        return Line(self.keys[rows], self.low[rows], self.high[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +47,13 @@ class Keys:
     ranges: list[Range]
     present: NDArray[np.bool_]
     wild: NDArray[np.bool_]
+    line: Line | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Keys:
         """The keys of the tuples at these places."""
         ranges = [(low[rows], high[rows]) for low, high in self.ranges]
-        return Keys(self.cells[rows], self.base[rows], ranges, self.present[rows], self.wild[rows])
+        line = self.line.take(rows) if self.line is not None else None
+        return Keys(self.cells[rows], self.base[rows], ranges, self.present[rows], self.wild[rows], line)
 
 
 class KeyMaker:
@@ -52,14 +69,16 @@ class KeyMaker:
         wild = np.zeros(len(columns), np.bool_)
         cells = base.copy()
         ranges = []
+        line = None
         for scale, stride in zip(self.scales, _STRIDES, strict=False):
             keys = scale.keys(side, columns)
             dead |= keys.dead
             wild |= keys.wild
             cells += scale.buckets(keys).astype(np.uint64) * stride
             ranges.append(scale.partners(side, keys))
+            line = line or Line(keys.keys, *scale.bounds(side, keys))
         wild &= ~dead
-        return Keys(cells, base, ranges, ~dead & ~wild, wild)
+        return Keys(cells, base, ranges, ~dead & ~wild, wild, line)
 
 
 def equal_keys(columns: Columns, positions: list[int]) -> tuple[Cells, NDArray[np.bool_]]:

@@ -19,17 +19,17 @@ from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
-from handfast.plan import Plan, make_plan
+from handfast.plan import INDEX, LOCAL_JOINS, Plan, make_plan
 from tests.judges.rows import multiset, result_of
-from tests.strategies import Case
+from tests.strategies import BANDS, Case
 
 Fed = tuple[Sequence[Block | None], Horizon]
 
 
-def plan_of(case: Case) -> Plan:
+def plan_of(case: Case, local_join: str) -> Plan:
     """The plan of one core of a chain."""
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-    return make_plan(bound, 1, [case.tables[name].schema for name in case.streams])
+    return make_plan(bound, 1, [case.tables[name].schema for name in case.streams], local_join)
 
 
 def fed(case: Case, plan: Plan) -> Iterator[Fed]:
@@ -51,8 +51,8 @@ def fed(case: Case, plan: Plan) -> Iterator[Fed]:
 class Walk:
     """A chain without threads, and the messages that its driver still has to send."""
 
-    def __init__(self, case: Case, *, cores: int, capacity: int, rows: int) -> None:
-        plan = plan_of(case)
+    def __init__(self, case: Case, *, cores: int, capacity: int, rows: int, local_join: str = INDEX) -> None:
+        plan = plan_of(case, local_join)
         self.chain = HandshakeChain(plan, cores, LocalSizes(), capacity=capacity, driver=Bell())
         self.found: list[pa.RecordBatch] = []
         windows = Windows(plan, rows)
@@ -87,12 +87,13 @@ class Walk:
 def walked(case: Case, seed: int, *, cores: int) -> Counter[tuple[Any, ...]]:
     """What a chain finds when its steps are those of this seed."""
     chance = random.Random(seed)
-    walk = Walk(case, cores=cores, capacity=chance.choice((2, 3, 8)), rows=chance.choice((1, 1, 2, 5)))
+    capacity, rows, local_join = chance.choice((2, 3, 8)), chance.choice((1, 1, 2, 5)), chance.choice(LOCAL_JOINS)
+    walk = Walk(case, cores=cores, capacity=capacity, rows=rows, local_join=local_join)
     walk.run(chance)
     return walk.rows()
 
 
 def scheduled_case(seed: int) -> Case:
     """A case for a schedule: every third one counts tuples."""
-    case = Case.of(seed)
+    case = Case.of(seed, shape=BANDS[seed // 2 % len(BANDS)]) if seed % 2 else Case.of(seed)
     return case.counted(random.Random(seed)) if seed % 3 == 2 else case

@@ -15,9 +15,10 @@ import pytest
 import handfast as hf
 from handfast.core.join_core import JoinCore
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY
+from handfast.plan import LOCAL_JOINS
 from tests.agreement.order import groups, stands_in_order
 from tests.judges.rows import multiset, result_of, tables_of
-from tests.strategies import Case
+from tests.strategies import BANDS, Case
 
 CORES = (1, 2, 3, 4, 7)
 CASES = 100
@@ -26,11 +27,13 @@ SPEC = hf.JoinSpec(("r", "s"), "r.x < s.x", window="10 seconds", time="ts", late
 
 
 def options(seed: int, forwarding: str) -> hf.LocalOptions:
-    return hf.LocalOptions(cores=CORES[seed % len(CORES)], forwarding=forwarding)
+    local_join = LOCAL_JOINS[seed // len(CORES) % len(LOCAL_JOINS)]
+    return hf.LocalOptions(cores=CORES[seed % len(CORES)], forwarding=forwarding, local_join=local_join)
 
 
 def case_of(seed: int) -> Case:
-    case = Case.of(seed)
+    # every second one has a band, for the sake of the merge join
+    case = Case.of(seed, shape=BANDS[seed // 2 % len(BANDS)]) if seed % 4 < 2 else Case.of(seed)
     return case.counted(random.Random(seed)) if seed % 2 else case
 
 

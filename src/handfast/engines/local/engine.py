@@ -65,7 +65,7 @@ def make_cores(plan: Plan, options: LocalOptions) -> Cores:
         return LowLatency(plan, LocalSizes())
     check_handshake(plan)
     # the chain divides the windows by itself: at each core it is the join of one core
-    return ChainDriver(make_plan(plan.join, 1, plan.arrow), options.cores, LocalSizes())
+    return ChainDriver(make_plan(plan.join, 1, plan.arrow, plan.local_join), options.cores, LocalSizes())
 
 
 def check_handshake(plan: Plan) -> None:

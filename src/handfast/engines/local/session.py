@@ -58,7 +58,7 @@ class Session:
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
         arrow = [self._schemas[name] for name in spec.names]
-        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow), self._options)
+        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow, self._options.local_join), self._options)
         self._bound = bound
         self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)
