@@ -38,9 +38,9 @@ def _several(seed: int, *, for_spark: bool = False) -> Case:
 
 
 KINDS: dict[str, tuple[Callable[..., Case], int]] = {
-    "count and mixed windows": (_counted, 400),
-    "left, right, full, semi, anti": (_outer, 500),
-    "three and four streams": (_several, 300),
+    "count and mixed windows": (_counted, 350),
+    "left, right, full, semi, anti": (_outer, 450),
+    "three and four streams": (_several, 200),
 }
 CHUNKS = [(kind, start) for kind, (_, cases) in KINDS.items() for start in range(0, cases, CHUNK)]
 

@@ -30,6 +30,14 @@ CASES = 600  # so many that every shape has its turn
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 MUTANTS: list[Mutant] = []
+# where to begin the search for a case that tells, if it is far from the first
+EARLIEST = {
+    "an_error_counts_though_its_value_is_not_chosen": 417,
+    "a_pair_of_tuples_that_went_everywhere_emitted_on_every_core": 295,
+    "an_idle_stream_waited_for": 137,
+    "wild_tuples_of_an_outer_join_left_where_they_fall": 88,
+    "expiry_a_microsecond_early": 106,
+}
 
 
 def mutant(bug: Mutant) -> Mutant:
@@ -538,7 +546,8 @@ def _is_caught(case: Case) -> bool:
 @pytest.mark.parametrize("bug", MUTANTS, ids=lambda bug: bug.__name__)
 def test_the_suite_catches(bug: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)
-    caught = next((seed for seed in range(CASES) if _is_caught(_case(seed))), None)
+    first = EARLIEST.get(bug.__name__, 0)
+    caught = next((seed for seed in [*range(first, CASES), *range(first)] if _is_caught(_case(seed))), None)
     assert caught is not None, f"{CASES} cases did not tell that {bug.__name__.replace('_', ' ')}"
 
 

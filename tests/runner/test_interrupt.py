@@ -59,7 +59,13 @@ def test_ctrl_c_without_spark(write: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("refused", ["", '[late_rows]\nformat = "json"\npath = "late"\n'], ids=["alone", "late_rows"])
+@pytest.mark.parametrize(
+    "refused",
+    [
+        pytest.param("", id="alone", marks=pytest.mark.slow),
+        pytest.param('[late_rows]\nformat = "json"\npath = "late"\n', id="late_rows"),
+    ],
+)
 def test_ctrl_c_on_spark_and_then_the_rest(spark: SparkSession, write: Write, tmp_path: Path, refused: str) -> None:
     checkpoint = 'checkpoint = "checkpoint"'
     code, said, errors = interrupt(write(checkpoint, join=JOIN + refused, sink=SINK, rows=500), "step 2:")

@@ -98,7 +98,7 @@ spark.stop()
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("windows", ["time", "count"])
+@pytest.mark.parametrize("windows", [pytest.param("time", marks=pytest.mark.slow), "count"])
 def test_spark_connect_writes_and_counts_as_well(tmp_path: Path, windows: str) -> None:
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-c", CONNECT, str(tmp_path), windows]

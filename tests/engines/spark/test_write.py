@@ -57,7 +57,7 @@ KILLS = {
 }
 
 
-@pytest.mark.parametrize("windows", KILLS)
+@pytest.mark.parametrize("windows", [pytest.param("time", marks=pytest.mark.slow), "count"])
 def test_a_query_killed_between_its_writes_loses_no_row_and_repeats_none(
     spark: SparkSession, tmp_path: Path, windows: str
 ) -> None:
