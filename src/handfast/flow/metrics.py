@@ -13,7 +13,8 @@ class StreamMetrics:
 
     Attributes:
         rows_in: How many came to the door.
-        waiting: Admitted, but without a final place yet: only where windows count tuples.
+        waiting: Admitted, but without a final place yet, where windows count tuples; or not joined yet, where a session
+            does not wait.
         live: Stored in the window.
         expired: Joined and gone; also those that could never match and were not stored.
         late: Refused, because the watermark had passed them.

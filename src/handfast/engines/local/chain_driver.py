@@ -13,6 +13,7 @@ import pyarrow as pa
 from handfast.core.span import window_span
 from handfast.engines.local.balance import Balance
 from handfast.engines.local.channel import Bell
+from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
 from handfast.engines.local.handshake import HandshakeChain, HandshakeCore, Message, R, S, Signal, turns
 from handfast.engines.local.layout import layout
@@ -53,6 +54,15 @@ class ChainDriver:
         self.chain.weigh()
         yield from self._collect()
 
+    # a walk takes its time: nobody waits for it
+    offer = feed
+
+    def poll(self) -> Iterator[pa.RecordBatch]:
+        yield from self._collect()
+
+    def work(self) -> tuple[int, float]:
+        return max(((core.met, core.busy) for core in self.chain.cores), key=lambda work: work[1])
+
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         yield from self.feed(admitted, horizon)
         for stream in (R, S):
@@ -61,11 +71,12 @@ class ChainDriver:
         self.stop()
         yield from self._collect()
 
-    def live(self, stream: int) -> int:
-        return self._windows.live[stream]
+    def tally(self, stream: int) -> Tally:
+        return Tally(0, self._windows.live[stream], self._windows.expired[stream])
 
-    def expired(self, stream: int) -> int:
-        return self._windows.expired[stream]
+    def room(self) -> float:
+        # half of it is for removals
+        return min(entry.room for entry in self.chain.entries) // 2 * _ROWS
 
     def stored_bytes(self) -> int:
         return sum(block.batch.nbytes for own in self._windows.blocks for block in own)

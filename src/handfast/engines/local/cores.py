@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -10,6 +11,15 @@ import pyarrow as pa
 from handfast.flow.block import Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.time import Horizon
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The tuples of a stream, each counted once: those that wait to be joined, that are stored, that are gone."""
+
+    waiting: int
+    live: int
+    expired: int
 
 
 class Cores(Protocol):
@@ -27,16 +37,28 @@ class Cores(Protocol):
         """
         ...
 
+    def offer(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        """As `feed`, but without waiting for the blocks to be joined."""
+        ...
+
+    def poll(self) -> Iterator[pa.RecordBatch]:
+        """The matches that have been found since the last time."""
+        ...
+
+    def work(self) -> tuple[int, float]:
+        """How many new tuples the busiest core has joined so far, and in how many seconds."""
+        ...
+
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         """Take in the last blocks, give all matches that are left, and stop."""
         ...
 
-    def live(self, stream: int) -> int:
-        """How many tuples of a stream are stored, each counted once."""
+    def tally(self, stream: int) -> Tally:
+        """Where the tuples of a stream are at this moment."""
         ...
 
-    def expired(self, stream: int) -> int:
-        """How many tuples of a stream were taken in and are gone."""
+    def room(self) -> float:
+        """How many tuples can be taken in without waiting, as far as the cores know."""
         ...
 
     def stored_bytes(self) -> int:

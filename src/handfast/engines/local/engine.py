@@ -13,7 +13,7 @@ from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
 from handfast.engines.local.low_latency import LowLatency
-from handfast.engines.local.options import HANDSHAKE, LocalOptions
+from handfast.engines.local.options import BLOCK, HANDSHAKE, LocalOptions
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch
@@ -39,9 +39,10 @@ class LocalJoin:
         admitted, _ = self.admission.admit(blocks, progress_of(blocks), now)
         yield from self.join(admitted)
 
-    def join(self, admitted: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
-        """What admitted tuples bring."""
-        yield from self.cores.feed(*self._stamped(admitted, self.admission.watermark))
+    def join(self, admitted: Sequence[Block | None], *, wait: bool = True) -> Iterator[pa.RecordBatch]:
+        """What admitted tuples bring; or, without waiting for them, what is there now."""
+        feed = self.cores.feed if wait else self.cores.offer
+        yield from feed(*self._stamped(admitted, self.admission.watermark))
 
     def close(self) -> Iterator[pa.RecordBatch]:
         """Every stream has ended: give the matches that waited for what might still come."""
@@ -62,7 +63,7 @@ class LocalJoin:
 def make_cores(plan: Plan, options: LocalOptions) -> Cores:
     """The cores of a join, with the forwarding that is asked for."""
     if options.forwarding != HANDSHAKE:
-        return LowLatency(plan, LocalSizes())
+        return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)
     check_handshake(plan)
     # the chain divides the windows by itself: at each core it is the join of one core
     return ChainDriver(make_plan(plan.join, 1, plan.arrow, plan.local_join), options.cores, LocalSizes())

@@ -54,7 +54,7 @@ class HandshakeCore:
         self.cost = Cost()
         self.weight = 1.0  # what a tuple costs here, as a multiple of what it costs the others
         self.arrived = [0, 0]  # of both streams, how many blocks have come here
-        self.scanned = self.matched = self.sent = 0
+        self.scanned = self.matched = self.sent = self.met = 0
         self.busy = 0.0
         self.flushed = [False, False]  # of both streams: nothing is to come, and nothing is left to forward
         self._flushing = [False, False]
@@ -153,6 +153,7 @@ class HandshakeCore:
         seconds = perf_counter() - start
         self.busy += seconds
         self.scanned += meetings
+        self.met += len(block)
         self.cost.measure(seconds, meetings)
         self.arrived[stream] += 1
         if self._early[stream] and self._is_last(stream):

@@ -11,6 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
 
 import numpy as np
@@ -20,6 +21,7 @@ from handfast.core.join_core import JoinCore
 from handfast.core.route import Router
 from handfast.engines.local.balance import Balance, Cost, relative_costs
 from handfast.engines.local.channel import Bell, Channel
+from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
 from handfast.engines.local.layout import layout
 from handfast.flow.block import HOME, Block
@@ -49,6 +51,10 @@ class _Core:
         self.steps: Channel[_Step] = Channel(_CAPACITY, reader=self.bell, writer=driver)
         self.found: deque[tuple[int, float, pa.RecordBatch]] = deque()  # step, when, matches
         self.done = 0
+        self.sent = [0] * len(plan.join.schemas)  # by stream, the tuples at home here that were handed over
+        # by stream, those of them that were taken in, and that are gone: set at once, so that they always fit together
+        self.counts = ((0,) * len(plan.join.schemas),) * 2
+        self.met = 0
         self.cost = Cost()
         self.scanned = self.matched = 0
         self.busy = 0.0
@@ -74,13 +80,19 @@ class _Core:
         self.busy += seconds
         self.scanned += meetings
         self.cost.measure(seconds, meetings)
+        self.met += sum(len(block) for block in step.blocks if block is not None)
+        taken = tuple(
+            before + (block.at_home if block is not None else 0)
+            for before, block in zip(self.counts[0], step.blocks, strict=True)
+        )
+        self.counts = (taken, tuple(self.join.expired))
         self.done = step.number
 
 
 class LowLatency:
-    """The cores of a join whose tuples are stored once and meet at once; with several, each in a thread of its own."""
+    """The cores of a join whose tuples are stored once and meet at once; in threads, or one after the other."""
 
-    def __init__(self, plan: Plan, balance: Balance) -> None:
+    def __init__(self, plan: Plan, balance: Balance, *, threads: bool) -> None:
         self._plan = plan
         self._balance = balance
         self._driver = Bell()
@@ -90,43 +102,41 @@ class LowLatency:
         self._given = 0  # steps whose matches have been given, where they are in order
         self.held = 0.0
         self._crew: Crew | None = None
-        if plan.cores > 1:
+        if threads:
             works, bells = [core.work for core in self.cores], [core.bell for core in self.cores]
             self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
             weakref.finalize(self, self._crew.stop)
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
-        self.submit(admitted, horizon)
-        self._wait(lambda: self.is_done)
-        yield from self.collect()
+        self._submit(admitted, horizon)
+        self._wait(lambda: all(core.done == self._step for core in self.cores))
+        yield from self.poll()
 
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         yield from self.feed(admitted, horizon)
         self.stop()
 
-    def submit(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
+    def offer(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        # where there is no room, a step without tuples can be left out: the next one brings its horizon
+        if self.room() or any(block is not None for block in admitted):
+            self._submit(admitted, horizon)
+        yield from self.poll()
+
+    def _submit(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
         """Hand new blocks to all cores; wait only where one is too far behind."""
         self._step += 1
         sent = self._sent(admitted)
         for number, core in enumerate(self.cores):
             step = _Step(self._step, [own.get(number) for own in sent], horizon)
+            for stream, block in enumerate(step.blocks):
+                core.sent[stream] += block.at_home if block is not None else 0
             if self._crew is None:
                 core.take_in(step)
             else:
                 self._wait(lambda core=core: core.steps.room > 0)  # type: ignore[misc]
                 core.steps.send(step)
 
-    @property
-    def is_done(self) -> bool:
-        """Whether every core has taken in all that was submitted."""
-        return all(core.done == self._step for core in self.cores)
-
-    @property
-    def behind(self) -> int:
-        """How many steps the slowest core has still to take in."""
-        return self._step - min(core.done for core in self.cores)
-
-    def collect(self) -> Iterator[pa.RecordBatch]:
+    def poll(self) -> Iterator[pa.RecordBatch]:
         """The matches that can be given now; in order, those of the steps that all cores have taken in."""
         if self._crew is not None:
             self._crew.check()
@@ -148,11 +158,16 @@ class LowLatency:
                 self.held = max(self.held, perf_counter() - when)
                 yield batch
 
-    def live(self, stream: int) -> int:
-        return sum(block.at_home for core in self.cores for block in core.join.segments[stream].blocks)
+    def tally(self, stream: int) -> Tally:
+        counts = [core.counts for core in self.cores]
+        taken, gone = (sum(own[k][stream] for own in counts) for k in (0, 1))
+        return Tally(sum(core.sent[stream] for core in self.cores) - taken, taken - gone, gone)
 
-    def expired(self, stream: int) -> int:
-        return sum(core.join.expired[stream] for core in self.cores)
+    def room(self) -> float:
+        return inf if all(core.steps.room for core in self.cores) else 0
+
+    def work(self) -> tuple[int, float]:
+        return max(((core.met, core.busy) for core in self.cores), key=lambda work: work[1])
 
     def stored_bytes(self) -> int:
         return sum(block.batch.nbytes for core in self.cores for block in core.join.blocks())
@@ -189,7 +204,7 @@ class LowLatency:
 
     def _rushed(self, stream: int, block: Block) -> dict[int, Block]:
         """The whole block to every core; its tuples are at home where the balance says."""
-        sizes = [core.join.segments[stream].live for core in self.cores]
+        sizes = [core.sent[stream] - core.counts[1][stream] for core in self.cores]
         costs = relative_costs([core.cost for core in self.cores])
         ends = np.cumsum(self._balance.shares(sizes, costs, len(block)))
         sent, start = {}, 0

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from handfast.errors import SpecError
 from handfast.plan import INDEX, LOCAL_JOINS
 
-LOW_LATENCY, HANDSHAKE = "low-latency", "handshake"
+LOW_LATENCY, HANDSHAKE = FORWARDING = ("low-latency", "handshake")
+BLOCK, REJECT, SHED = ADMISSION = ("block", "reject", "shed")
+UNIFORM, OLDEST = SHEDDING = ("uniform", "oldest")
+_CHOICES = {"forwarding": FORWARDING, "local_join": LOCAL_JOINS, "admission": ADMISSION, "shedding": SHEDDING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,13 @@ class LocalOptions:
             as in the paper; a match is given when its tuples have walked to one core. The result is the same.
         local_join: How a core finds what may match: "index" (by hash and by buckets, where the predicate offers them),
             "merge" (of sorted blocks, where it has a band) or "scan" (every pair). The result is the same.
+        admission: What a session does with rows that come faster than they can be joined. "block": `push` returns when
+            its rows have been joined. "reject" and "shed" never wait: `push` returns the matches that are there by
+            then, `poll` those that came since, and rows that find no room are refused. "shed" also refuses a part of
+            the rows before that, so that the cores are no busier than `target_load`. Either way they count as shed.
+        capacity: With "reject" and "shed", how many rows may wait to be joined.
+        shedding: With "shed", which rows of a batch are refused: "uniform", any, or "oldest", the lowest times.
+        target_load: With "shed", how busy the cores should be, from 0 to 1.
         memory_limit: In a session, how many bytes the stored tuples may take; a batch that would go beyond it is
             refused before anything is lost.
     """
@@ -28,16 +38,23 @@ class LocalOptions:
     cores: int = 1
     forwarding: str = LOW_LATENCY
     local_join: str = INDEX
+    admission: str = BLOCK
+    capacity: int = 100_000
+    shedding: str = UNIFORM
+    target_load: float = 0.8
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         if not _is_positive(self.cores):
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")
-        if self.forwarding not in (LOW_LATENCY, HANDSHAKE):
-            raise SpecError(f"LocalOptions(forwarding=…) is {LOW_LATENCY!r} or {HANDSHAKE!r}, not {self.forwarding!r}")
-        if self.local_join not in LOCAL_JOINS:
-            known = ", ".join(map(repr, LOCAL_JOINS))
-            raise SpecError(f"LocalOptions(local_join=…) is one of {known}, not {self.local_join!r}")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                listed = ", ".join(map(repr, known))
+                raise SpecError(f"LocalOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
+        if not _is_positive(self.capacity):
+            raise SpecError(f"LocalOptions(capacity=…) must be a positive number of rows, not {self.capacity!r}")
+        if not isinstance(self.target_load, int | float) or not 0 < self.target_load <= 1:
+            raise SpecError(f"LocalOptions(target_load=…) must be above 0 and at most 1, not {self.target_load!r}")
         if self.memory_limit is not None and not _is_positive(self.memory_limit):
             raise SpecError(
                 f"LocalOptions(memory_limit=…) must be a positive number of bytes, not {self.memory_limit!r}"

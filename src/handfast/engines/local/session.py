@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from handfast.engines.local.door import Door
 from handfast.engines.local.engine import LocalJoin, result_schema
 from handfast.engines.local.options import LocalOptions
 from handfast.errors import EngineError, SpecError
@@ -64,7 +65,9 @@ class Session:
         self._rows_in = dict.fromkeys(spec.names, 0)
         self._late: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
         self._rejected: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
-        self._counts = {"late": dict.fromkeys(spec.names, 0), "rejected": dict.fromkeys(spec.names, 0)}
+        self._shed: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
+        self._counts = {what: dict.fromkeys(spec.names, 0) for what in ("late", "rejected", "shed")}
+        self._door = Door(self._options)
         self._matches = 0
         self._left = self._closed = False
 
@@ -94,6 +97,7 @@ class Session:
             self._rows_in[name] += batch.num_rows
             if rejected is not None:
                 self._refuse("rejected", self._rejected, name, rejected)
+        self._control(blocks)
         admitted, late = self._join.admission.admit(blocks, progress_of(blocks), self._now())
         for name, position in positions.items():
             held_back = late[position]
@@ -115,8 +119,9 @@ class Session:
         """End every stream; give the matches that waited for what might still come."""
         if self._closed:
             return []
+        given = self._guarded(self._join.close)
         self._closed = True
-        return self._count(list(self._join.close()))
+        return given
 
     def late_rows(self) -> dict[str, pa.Table]:
         """The late rows of each stream since the last call."""
@@ -125,6 +130,16 @@ class Session:
     def rejected_rows(self) -> dict[str, pa.Table]:
         """The rows of each stream without a valid time since the last call."""
         return self._drained(self._rejected)
+
+    def shed_rows(self) -> dict[str, pa.Table]:
+        """The rows of each stream since the last call that were refused because there was too much to do."""
+        return self._drained(self._shed)
+
+    def poll(self) -> list[pa.RecordBatch]:
+        """The matches that have been found since the last call: where `push` does not wait for its own."""
+        if self._closed:
+            return []
+        return self._guarded(self._join.cores.poll)
 
     def metrics(self) -> Metrics:
         """What became of every row so far."""
@@ -145,9 +160,29 @@ class Session:
     def _now(self) -> int:
         return int(self._clock() * 1_000_000)
 
+    def _control(self, blocks: list[Block | None]) -> None:
+        """Leave out of the blocks what is refused because there is too much to do."""
+        if not self._door.never_stalls:
+            return
+        cores = self._join.cores
+        self._door.observe(sum(len(b) for b in blocks if b is not None), self._clock(), cores.work())
+        backlog = sum(cores.tally(stream).waiting for stream in range(len(blocks)))
+        for stream, (name, block) in enumerate(zip(self._schemas, blocks, strict=True)):
+            if block is None:
+                continue
+            refused = self._door.refused(block.times, backlog, cores.room())
+            backlog += int(np.count_nonzero(~refused))
+            if refused.any():
+                self._refuse("shed", self._shed, name, block.take(refused).batch)
+                blocks[stream] = block.take(~refused) if not refused.all() else None
+
     def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
+        return self._guarded(lambda: self._join.join(admitted, wait=not self._door.never_stalls))
+
+    def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+        """What is given; an error closes the session."""
         try:
-            return self._count(list(self._join.join(admitted)))
+            return self._count(list(give()))
         except Exception as error:
             self._closed = True  # the rows were let in, and what became of them is not known
             self._join.cores.stop()
@@ -168,10 +203,10 @@ class Session:
         return tables
 
     def _stream_metrics(self, position: int, name: str) -> StreamMetrics:
-        waiting = sum(map(len, self._join.waiting(position)))
-        live, expired = self._join.cores.live(position), self._join.cores.expired(position)
-        late, rejected = self._counts["late"][name], self._counts["rejected"][name]
-        return StreamMetrics(self._rows_in[name], waiting, live, expired, late, 0, rejected)
+        tally = self._join.cores.tally(position)
+        waiting = sum(map(len, self._join.waiting(position))) + tally.waiting
+        late, shed, rejected = (self._counts[what][name] for what in ("late", "shed", "rejected"))
+        return StreamMetrics(self._rows_in[name], waiting, tally.live, tally.expired, late, shed, rejected)
 
     def _position(self, stream: str) -> int:
         if stream not in self._schemas:
@@ -202,7 +237,9 @@ class Session:
             return
         held = self._join.cores.stored_bytes()
         held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._join.waiting(k))
-        kept = sum(b.nbytes for own in (*self._late.values(), *self._rejected.values()) for b in own)
+        kept = sum(
+            b.nbytes for own in (*self._late.values(), *self._rejected.values(), *self._shed.values()) for b in own
+        )
         needed = held + kept + new * self._options.cores
         if needed > limit:
             raise EngineError(

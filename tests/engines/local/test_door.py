@@ -1,0 +1,155 @@
+"""Admission control: a burst that overruns the cores loses no admitted row and grows no queue; every row is counted."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast import oracle
+from handfast.core.join_core import JoinCore
+from handfast.engines.local.door import Door
+from tests.judges.rows import multiset, result_of, schemas_of, tables_of
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("x", pa.int64())])
+ASKED: dict[str, Any] = {"window": "1 second", "time": "ts"}
+SPEC = hf.JoinSpec(("r", "s"), "r.x = s.x", **ASKED, lateness="1 hour")
+
+
+def table(start: int, count: int) -> pa.Table:
+    numbers = range(start, start + count)
+    return pa.table(
+        {"ts": pa.array([n * 1000 for n in numbers], SCHEMA.field("ts").type), "x": [n % 7 for n in numbers]}
+    )
+
+
+def expected(pushed: list[tuple[str, pa.Table]], shed: dict[str, pa.Table]) -> Counter[tuple[Any, ...]]:
+    """What the oracle makes of the rows that were not shed."""
+    tables = {name: pa.concat_tables([SCHEMA.empty_table(), *(t for n, t in pushed if n == name)]) for name in "rs"}
+    admitted = {
+        name: own.filter(pa.array(~np.isin(own["ts"].cast("int64"), shed[name]["ts"].cast("int64"))))
+        for name, own in tables.items()
+    }
+    return multiset(oracle.result(SPEC.bind(schemas_of(admitted)), tables_of(admitted)))
+
+
+def rows(batches: list[pa.RecordBatch]) -> Counter[tuple[Any, ...]]:
+    return multiset(row for batch in batches for row in result_of(pa.Table.from_batches([batch])))
+
+
+def adds_up(metrics: Any) -> bool:
+    return all(
+        own.rows_in == own.waiting + own.live + own.expired + own.late + own.shed + own.rejected
+        for own in metrics.streams.values()
+    )
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Cores that do nothing until the event is set."""
+    free, scans = threading.Event(), JoinCore._scan
+
+    def scan(core: JoinCore, new: Any) -> Any:
+        free.wait()
+        yield from scans(core, new)
+
+    monkeypatch.setattr(JoinCore, "_scan", scan)
+    yield free
+    free.set()
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("forwarding", ["low-latency", "handshake"])
+@pytest.mark.parametrize("admission", ["reject", "shed"])
+def test_a_burst_that_overruns_the_cores_loses_no_admitted_row(
+    stuck: threading.Event, admission: str, forwarding: str, cores: int
+) -> None:
+    options = hf.LocalOptions(cores=cores, forwarding=forwarding, admission=admission, capacity=100)
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options)
+    pushed, found = [], []
+    for k in range(300):
+        name = "rs"[k % 2]
+        pushed.append((name, table(k * 20, 20)))
+        found += session.push(*pushed[-1])
+        metrics = session.metrics()
+        assert adds_up(metrics)
+        # a chain holds what its channels hold
+        assert sum(own.waiting for own in metrics.streams.values()) <= (100 if forwarding == "low-latency" else 0)
+    shed = session.metrics().streams
+    assert shed["r"].shed > 0
+    assert shed["r"].rows_in == 3_000
+    stuck.set()
+    refused = session.shed_rows()
+    found += session.close()
+    assert {name: own.shed for name, own in shed.items()} == {name: len(own) for name, own in refused.items()}
+    assert expected(pushed, refused) == rows(found)
+    assert sum(rows(found).values()) > 0
+
+
+def test_with_back_pressure_nothing_is_refused_and_matches_come_at_once() -> None:
+    with hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2)) as session:
+        assert [] == session.push("r", table(0, 100))
+        assert 0 < sum(batch.num_rows for batch in session.push("s", table(0, 100)))
+        assert 0 == session.metrics().streams["r"].shed
+
+
+def test_what_is_found_later_can_be_polled(stuck: threading.Event) -> None:
+    options = hf.LocalOptions(cores=2, admission="reject")
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options)
+    assert [] == session.push("r", table(0, 100))
+    assert [] == session.push("s", table(0, 100))
+    assert [] == session.poll()
+    stuck.set()
+    found: list[pa.RecordBatch] = []
+    while session.metrics().streams["s"].waiting:
+        found += session.poll()
+    found += session.poll()
+    assert 0 < sum(batch.num_rows for batch in found)
+    assert [] == session.close()
+
+
+# -- which rows are shed ---------------------------------------------------------------------------------------------
+
+
+def door(**options: Any) -> Door:
+    return Door(hf.LocalOptions(**{"admission": "shed", "target_load": 0.5, "capacity": 10_000} | options))
+
+
+def overloaded(own: Door) -> Door:
+    """A door to which 1,000 rows a second come, and whose busiest core joins 500 in a second of work."""
+    for second in range(10):
+        own.observe(1000, float(second), (500 * second, float(second)))
+    return own
+
+
+def test_the_share_that_is_let_in_keeps_the_cores_at_the_target_load() -> None:
+    assert 1.0 == door().share
+    assert pytest.approx(0.25) == overloaded(door()).share
+    assert pytest.approx(0.5) == overloaded(door(target_load=1.0)).share
+    assert 1.0 == overloaded(door(admission="reject")).share
+
+
+def test_rows_are_shed_uniformly() -> None:
+    times = np.arange(100_000, dtype=np.int64)
+    refused = overloaded(door(capacity=1_000_000)).refused(times, 0, np.inf)
+    assert 0.74 < refused.mean() < 0.76
+    assert 0.73 < refused[:50_000].mean() < 0.77
+
+
+def test_the_oldest_rows_are_shed_first() -> None:
+    times = np.array([5, 1, 4, 2, 3, 0, 7, 6], np.int64)
+    refused = overloaded(door(shedding="oldest")).refused(times, 0, np.inf)
+    assert {0, 1, 2, 3, 4, 5} == set(times[refused].tolist())
+
+
+def test_what_finds_no_room_is_refused_from_the_end() -> None:
+    times = np.arange(10, dtype=np.int64)
+    assert [False] * 4 + [True] * 6 == door(admission="reject", capacity=10).refused(times, 6, np.inf).tolist()
+    assert [False] * 3 + [True] * 7 == door(admission="reject", capacity=10).refused(times, 6, 3).tolist()
+    assert not door(admission="block").refused(times, 10**9, 0).any()
