@@ -54,9 +54,16 @@ def blank(expr: Expr) -> Expr:
 
 @lru_cache(maxsize=512)
 def scan_kernel(
-    shape: Expr, inputs: tuple[tuple[Slot, ...], ...], counted: tuple[bool, bool], outer: int, nullable: bool
+    shape: Expr,
+    inputs: tuple[tuple[Slot, ...], ...],
+    counted: tuple[bool, bool],
+    outer: int,
+    nullable: bool,
+    windowed: bool,
 ) -> Native:
     """Find the pairs of an outer and an inner run of tuples for which condition and windows hold.
+
+    Where it is known that the windows hold for all of them, the kernel is not `windowed`: it reads no stamps.
 
     Words: outer values, outer statuses, outer stamps, outer start, outer stop, then the same five of the inner stream,
     then the lengths of both windows, literals, outer positions out, inner positions out, their capacity, and where to
@@ -89,6 +96,8 @@ def scan_kernel(
             columns = {column: _widen(builder, value, width) for column, value in held.items()}
             columns.update(inner_columns.read(i, width))
             emitter = Emitter(builder, width, columns, reader.literal)
+            if not windowed:
+                return emitter.truth(shape)
             stamps = [[_wide(builder, lanes, width) for lanes in o_stamp], inner_stamps.read(i, width)]
             r, s = stamps if outer == 0 else reversed(stamps)
             lengths = splat(builder, first, width), splat(builder, second, width)

@@ -18,7 +18,7 @@ from handfast.spec.expression import number_literals
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in stream 1
 
-_RUN = 1 << 16  # inner tuples scanned at a time: their columns stay in the second-level cache
+_RUN = 1 << 13  # inner tuples scanned at a time: their columns stay in the cache, and most runs lie in all windows
 _CAPACITY = 1 << 18  # pairs found before they are handed on
 
 
@@ -38,14 +38,16 @@ class PairKernels:
         runs = (r, s)
         o_columns, i_columns = runs[outer], runs[1 - outer]
         nullable = r.nullable or s.nullable
-        kernel = scan_kernel(self._shape, self._slots, self._rule.counted, outer, nullable)
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
         o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
         resume = np.zeros(1, np.int64)
         for start in range(0, len(i_columns), _RUN):
             stop = min(start + _RUN, len(i_columns))
-            if not self._reachable(i_columns.times[start:stop], o_columns.times):
+            apart = _apart(i_columns.times[start:stop], o_columns.times)
+            if not self._reachable(apart):
                 continue
+            windowed = not self._inside(apart)
+            kernel = scan_kernel(self._shape, self._slots, self._rule.counted, outer, nullable, windowed)
             position = 0
             while position < len(o_columns):
                 found = kernel(
@@ -76,12 +78,22 @@ class PairKernels:
         kept = self._filters.holding((r, s), pairs)
         return pairs[0][kept], pairs[1][kept]
 
-    def _reachable(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
-        """Whether tuples of these times can be in a window together; where tuples are counted, times do not tell."""
-        if self._rule.stamped:
-            return True
+    def _reachable(self, apart: tuple[int, int]) -> bool:
+        """Whether tuples so far apart can be in a window together; where tuples are counted, times do not tell."""
+        least, most = apart
         longest = max(self._rule.lengths)
-        return bool(some.max() - others.min() > -longest and some.min() - others.max() < longest)
+        return self._rule.stamped or (most > -longest and least < longest)
+
+    def _inside(self, apart: tuple[int, int]) -> bool:
+        """Whether all tuples so far apart are in a window together."""
+        least, most = apart
+        shortest = min(self._rule.lengths)
+        return not self._rule.stamped and -shortest < least and most < shortest
+
+
+def _apart(some: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, int]:
+    """The least and the greatest difference between times of two runs."""
+    return int(some.min()) - int(others.max()), int(some.max()) - int(others.min())
 
 
 class TupleKernel:
