@@ -145,6 +145,28 @@ def run(file: _File, engine: _Engine = None) -> None:
             spark.run(pipeline, _screen())
 
 
+_bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
+app.add_typer(_bench, name="bench")
+
+
+@_bench.command()
+def scaling(
+    out: Annotated[Path, typer.Option(help="The folder for the figures and the pictures.")] = Path("bench-scaling"),
+    quick: Annotated[bool, typer.Option(help="Small and short: to see that it runs, not to measure.")] = False,
+) -> None:
+    """Measure how the local engine's throughput grows with its cores.
+
+    Pairs and matches a second by cores, what SIMD and the local joins are worth, balance under bursts, a slow core,
+    latency by forwarding; and a model of the chain up to 1,024 cores. Takes about ten minutes; needs the 'bench' extra.
+    """
+    with _errors():
+        from rich.console import Console
+
+        from handfast.bench.scaling import run
+
+        run(out, quick=quick, console=Console())
+
+
 def _screen(*, err: bool = False) -> Screen:
     from rich.console import Console
 

@@ -14,7 +14,7 @@ from handfast.flow.time import END, Horizon
 from handfast.spec.moment import EARLIEST
 from handfast.spec.window import CountWindow, Window
 
-_PART = 4  # a merged block spans at most this part of the window
+_PART = 16  # a merged block spans at most this part of the window
 
 
 class WindowSpan(Protocol):

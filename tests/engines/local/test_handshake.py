@@ -31,6 +31,15 @@ def test_every_schedule_finds_what_the_oracle_finds(start: int, record_property:
     record_property("schedules", CHUNK)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(SCHEDULES, 10_000 + SCHEDULES, 500))
+def test_thousands_of_schedules_find_what_the_oracle_finds(start: int) -> None:
+    for seed in range(start, start + 500):
+        case = scheduled_case(seed)
+        found = walked(case, seed, cores=CORES[seed % len(CORES)])
+        assert case.expected_at_close() == found, f"seed {seed}: {case}"
+
+
 # -- the pairs of [HSJ Fig. 7, Fig. 8], step by step ---------------------------------------------------------------
 
 ROWS = pa.table({"ts": pa.array([0], pa.timestamp("us")), "x": [1]})

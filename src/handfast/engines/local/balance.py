@@ -5,11 +5,13 @@ Where the tuples are does not change the result, so this is a matter of speed al
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-_SLOW = 2.0  # a core counts as slow when a tuple costs it so many times what it costs the median one
-_MEMORY = 0.9  # of a core's cost so far, when a new measurement comes in
+_SLOW = 4.0  # a core counts as slow when a tuple costs it so many times what it costs the median one
+_SAMPLES = 16
+_WORTH_MEASURING = 1 << 20  # meetings; fewer cost much the same whether they are few or many
 
 
 class Balance(Protocol):
@@ -57,21 +59,23 @@ def _whole(wanted: Sequence[float], count: int) -> list[int]:
 
 
 class Cost:
-    """What a stored tuple costs one core, as measured: seconds for each new tuple that meets it."""
+    """What a stored tuple costs one core, as measured: seconds for each new tuple that meets it.
+
+    The least of the last few measurements: whoever else used the CPU for a while does not make a core a slow one.
+    """
 
     def __init__(self) -> None:
-        self._measured: float | None = None
+        self._measured: deque[float] = deque(maxlen=_SAMPLES)
 
     @property
     def value(self) -> float | None:
-        return self._measured
+        """Seconds; None as long as there are too few measurements to tell."""
+        return min(self._measured) if len(self._measured) == _SAMPLES else None
 
     def measure(self, seconds: float, meetings: int) -> None:
         """Take in how long so many meetings of two tuples took."""
-        if meetings <= 0:
-            return
-        now = seconds / meetings
-        self._measured = now if self._measured is None else _MEMORY * self._measured + (1 - _MEMORY) * now
+        if meetings >= _WORTH_MEASURING:
+            self._measured.append(seconds / meetings)
 
 
 def relative_costs(costs: Sequence[Cost]) -> list[float]:

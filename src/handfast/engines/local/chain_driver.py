@@ -88,7 +88,7 @@ class ChainDriver:
                 len(core.from_left) + len(core.from_right),
                 core.scanned,
                 core.matched,
-                core.sent,
+                sum(core.sent),
                 core.busy,
                 self._crew.idle[number],
             )

@@ -54,7 +54,8 @@ class HandshakeCore:
         self.cost = Cost()
         self.weight = 1.0  # what a tuple costs here, as a multiple of what it costs the others
         self.arrived = [0, 0]  # of both streams, how many blocks have come here
-        self.scanned = self.matched = self.sent = self.met = 0
+        self.sent, self.received = [0, 0], [0, 0]  # of both streams, tuples to the next core, and to this one
+        self.scanned = self.matched = self.met = 0
         self.busy = 0.0
         self.flushed = [False, False]  # of both streams: nothing is to come, and nothing is left to forward
         self._flushing = [False, False]
@@ -129,12 +130,15 @@ class HandshakeCore:
     def _forwards(self, stream: int, waiting: int, neighbour: HandshakeCore) -> bool:
         if not waiting:
             return False
-        loads = self.sizes[stream] * self.weight, neighbour.sizes[stream] * neighbour.weight
-        return self._flushing[stream] or self._balance.forwards(*loads)
+        # what is on its way counts as if it had arrived: else a slow channel would be mistaken for an empty core
+        there = neighbour.sizes[stream] + self.sent[stream] - neighbour.received[stream]
+        return self._flushing[stream] or self._balance.forwards(
+            self.sizes[stream] * self.weight, there * neighbour.weight
+        )
 
     def _sent(self, stream: int, block: Block) -> None:
         self.sizes[stream] -= len(block)
-        self.sent += len(block)
+        self.sent[stream] += len(block)
         self._tell_neighbours()
 
     def _pass_flush(self, stream: int, waiting: int, to: Channel[Message]) -> bool:
@@ -154,6 +158,7 @@ class HandshakeCore:
         self.busy += seconds
         self.scanned += meetings
         self.met += len(block)
+        self.received[stream] += len(block)
         self.cost.measure(seconds, meetings)
         self.arrived[stream] += 1
         if self._early[stream] and self._is_last(stream):

@@ -1,0 +1,85 @@
+"""How evenly the cores share the windows under bursts and skew, and what a slow core costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter, sleep
+from typing import Any
+
+from handfast.bench.workload import Bench
+from handfast.connectors.generate import Workload, Zipf
+from handfast.core.join_core import JoinCore
+from handfast.engines.local.engine import LocalJoin
+from handfast.engines.local.low_latency import LowLatency
+from handfast.engines.local.options import LocalOptions
+from handfast.engines.local.session import Session
+from handfast.flow.batch import schema_of
+from handfast.flow.metrics import Metrics
+from handfast.plan import SCAN, make_plan
+from handfast.spec.join import JoinSpec
+
+_WINDOW = 20_000  # tuples of a stream in its window
+_BURSTS = (50, 100, 4_000, 50, 20, 1_500, 800, 50, 50, 2_500)  # rows of the batches, again and again
+
+
+def after_bursts(forwarding: str, cores: int) -> float:
+    """The largest segment over the mean one, at the worst moment after one window, with bursts of skewed keys.
+
+    A chain is looked at when it has come to rest.
+    """
+    workload = Workload(Zipf(), seed=7, rate=_WINDOW)
+    spec = JoinSpec(("r", "s"), "r.key < s.key - 1000000", window="1 second", time="ts", lateness="0 seconds")
+    options = LocalOptions(cores=cores, forwarding=forwarding, local_join=SCAN)
+    session = Session(spec, {name: workload.schema(name) for name in ("r", "s")}, options)
+    worst, start = 1.0, 0
+    for turn in range(4 * _WINDOW // sum(_BURSTS) + 4):
+        for rows in _BURSTS:
+            session.push_together({name: workload.table(name, start, start + rows) for name in ("r", "s")})
+            start += rows
+            if start > _WINDOW and turn > 0:
+                worst = max(worst, _at_rest(session).balance)
+    session.close()
+    return worst
+
+
+def _at_rest(session: Session) -> Metrics:
+    """The metrics when nothing moves between the cores any more."""
+    before, now = None, session.metrics()
+    while now != before or any(core.queued for core in now.cores):
+        sleep(0.001)
+        before, now = now, session.metrics()
+    return now
+
+
+def drag(core: JoinCore, times: float) -> None:
+    """Make a core so many times slower: it sleeps for as long as a slower one would still work."""
+    step: Callable[..., Iterator[Any]] = core.step
+
+    def slowed(*args: Any) -> Iterator[Any]:
+        start = perf_counter()
+        yield from step(*args)
+        sleep((times - 1) * (perf_counter() - start))
+
+    setattr(core, "step", slowed)  # noqa: B010 — a method of one object
+
+
+def with_a_slow_core(cores: int, times: float, *, window: int, block: int, blocks: int) -> float:
+    """Pairs a second when one core is so many times slower; with 1 as fast as the others."""
+    bench = Bench(window)
+    schemas = {name: bench.workload.schema(name) for name in ("r", "s")}
+    bound = bench.spec.bind({name: schema_of(schema) for name, schema in schemas.items()})
+    join = LocalJoin(make_plan(bound, cores, list(schemas.values()), SCAN), LocalOptions(cores=cores))
+    assert isinstance(join.cores, LowLatency)
+    if times > 1:
+        drag(join.cores.cores[0].join, times)
+    # both streams come together, so that the balance learns what a tuple costs each core while the windows fill
+    small = window // 64
+    for start in range(0, window, small):
+        list(join.push({name: bench.rows(name, start, small) for name in ("r", "s")}))
+    begin, pairs = perf_counter(), 0
+    for k in range(blocks):
+        list(join.push({"s": bench.rows("s", window + k * block, block)}))
+        pairs += block * window
+    seconds = perf_counter() - begin
+    list(join.close())
+    return pairs / seconds

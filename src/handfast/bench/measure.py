@@ -1,0 +1,141 @@
+"""What the local engine does in a second: pairs tried, matches found, how soon; by cores, local join and forwarding."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter, sleep
+from typing import TypeVar
+
+import numpy as np
+
+from handfast.bench.workload import Bench
+from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
+from handfast.errors import EngineError
+from handfast.plan import SCAN
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What was done in a run, and how long it took."""
+
+    seconds: float
+    pairs: int
+    matches: int
+
+    @property
+    def pairs_per_second(self) -> float:
+        return self.pairs / self.seconds
+
+    @property
+    def matches_per_second(self) -> float:
+        return self.matches / self.seconds
+
+    def rate(self, window_seconds: float) -> float:
+        """Tuples a second and stream at which all pairs are tried, with windows of so many seconds on both streams.
+
+        A tuple meets rate × window others, and of both streams together there are 2 × rate in a second.
+        """
+        return float((self.pairs_per_second / (2 * window_seconds)) ** 0.5)
+
+
+def speed(bench: Bench, options: LocalOptions, *, block: int, blocks: int) -> Speed:
+    """How fast blocks of S meet a full window of R; the first block only warms up."""
+    session = bench.session(options)
+    batches = [bench.rows("s", start, block) for start in range(0, block * (blocks + 1), block)]
+    session.push("s", batches[0])
+    start = perf_counter()
+    matches = sum(found.num_rows for batch in batches[1:] for found in session.push("s", batch))
+    seconds = perf_counter() - start
+    session.close()
+    return Speed(seconds, bench.window * block * blocks, matches)
+
+
+def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int:
+    """The matches of one block; an error where the options do not agree on them."""
+    found: set[int] = set()
+    for own in options:
+        session = bench.session(own)
+        given = sum(batch.num_rows for batch in session.push("s", bench.rows("s", 0, block)))
+        found.add(given + sum(batch.num_rows for batch in session.close()))
+    if len(found) > 1:
+        raise EngineError(f"The runs to be compared do not find the same: {sorted(found)} matches")
+    return found.pop()
+
+
+def in_turns(runs: Mapping[str, Callable[[], T]], turns: int) -> dict[str, list[T]]:
+    """Each run once in every turn, so that what else the machine does meets all of them alike."""
+    results: dict[str, list[T]] = {name: [] for name in runs}
+    for _ in range(turns):
+        for name, run in runs.items():
+            results[name].append(run())
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How much faster one is than another: the median over turns, and the least and greatest."""
+
+    median: float
+    least: float
+    most: float
+
+    @staticmethod
+    def of(faster: Sequence[float], slower: Sequence[float]) -> Ratio:
+        ratios = [a / b for a, b in zip(faster, slower, strict=True)]
+        return Ratio(statistics.median(ratios), min(ratios), max(ratios))
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.least:.2f}–{self.most:.2f})"
+
+
+# -- latency ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from the second tuple's arrival to the result, and what a block's scan took when nothing waited."""
+
+    seconds: list[float]
+    scan: float
+
+    def quantile(self, share: float) -> float:
+        return float(np.quantile(self.seconds, share))
+
+
+def latency(bench: Bench, forwarding: str, *, cores: int, block: int, blocks: int, load: float = 0.5) -> Latency:
+    """Feed blocks of both streams by the clock, at a part of the load that the cores can bear.
+
+    A block that is due while another is joined waits, and that counts.
+    """
+    options = LocalOptions(cores=cores, forwarding=LOW_LATENCY, local_join=SCAN)
+    probe = bench.session(options)
+    scans = []
+    for k in range(20):
+        start = perf_counter()
+        probe.push("s", bench.rows("s", k * block, block))
+        scans.append(perf_counter() - start)
+    probe.close()
+    scan = statistics.median(scans[5:])
+    session = bench.session(LocalOptions(cores=cores, forwarding=forwarding, local_join=SCAN))
+    batches = [bench.rows("s", k * block, block) for k in range(blocks)]
+    due, waits, begin = scan / load, [], perf_counter()
+    arrivals: dict[int, float] = {}
+    for k, batch in enumerate(batches):
+        arrival = begin + k * due
+        sleep(max(0.0, arrival - perf_counter()))
+        for row in batch["id"].to_numpy():
+            arrivals[int(row)] = arrival
+        for found in session.push("s", batch):
+            now = perf_counter()
+            waits += [now - arrivals[int(row)] for row in found.column("s_id").to_numpy()]
+    for found in session.close():
+        now = perf_counter()
+        waits += [now - arrivals[int(row)] for row in found.column("s_id").to_numpy()]
+    return Latency(waits, scan)
+
+
+FORWARDINGS = (LOW_LATENCY, HANDSHAKE)
