@@ -100,9 +100,8 @@ def join(
         return _spark().join(dict(inputs), wanted)
     plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
-    from handfast.engines.local.options import LocalOptions
 
-    return join_tables(plan, tables, options or LocalOptions())
+    return join_tables(plan, tables)
 
 
 def explain(
@@ -114,7 +113,10 @@ def explain(
 
     if _is_spark(inputs, wanted):
         return describe(_spark().plan(dict(inputs), wanted), engine=_spark().name(dict(inputs)))
-    return describe(_local_plan(inputs, wanted, options)[0], engine="local")
+    from handfast.engines.local.engine import described
+
+    plan = _local_plan(inputs, wanted, options)[0]
+    return describe(plan, engine="local", cores=described(plan))
 
 
 def session(
@@ -256,4 +258,4 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     arrow = [tables[name].schema for name in spec.names]
     wanted = options or LocalOptions()
-    return make_plan(bound, wanted.cores, arrow, wanted.local_join), tables
+    return make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks), tables

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from handfast.kernels.program import make_program
 from handfast.kernels.reach import is_native
-from handfast.plan import Plan
+from handfast.plan import Plan, Routing
 from handfast.spec.expression import Call, conjuncts, streams_of, walk
 from handfast.spec.join import ARRIVAL, Stream
 from handfast.spec.shown import shown
@@ -15,14 +15,16 @@ from handfast.spec.window import CountWindow, format_duration
 _INDENT = " " * 13
 
 
-def describe(plan: Plan, *, engine: str) -> str:
-    """The plan and its reasons, as text for a terminal."""
+def describe(plan: Plan, *, engine: str, cores: tuple[str, str] | None = None) -> str:
+    """The plan and its reasons, as text for a terminal; `cores` is how they run, and why, where that is known."""
     spec = plan.join.spec
     kind = "join" if spec.how == "inner" else f"{spec.how} join"
     lines = [f"{kind} of {_listed(spec.names)} on {engine}", *_predicate(plan)]
     for choice in plan.choices():
         lines.append(f"  {choice.what:<10} {choice.choice}")
         lines.append(_INDENT + (choice.reason if choice.what == "windows" else f"because {choice.reason}"))
+    if cores is not None:
+        lines += [f"  cores      {cores[0]}", _INDENT + cores[1]]
     lines += [*_fallbacks(plan), *_lateness(plan), *_when(plan)]
     lines.append(f"  result     {', '.join(plan.join.output_names)}")
     return "\n".join(lines)
@@ -81,6 +83,8 @@ def _when(plan: Plan) -> Iterator[str]:
             yield f"  given      {what} once the watermark has passed its last tuple, in the order of match_time"
         elif join.counted and join.spec.order != ARRIVAL:
             yield f"  given      {what} once the watermark has passed its last tuple: only then its place is final"
+        elif plan.routing is Routing.WALK:
+            yield f"  given      {what} when its tuples have walked to one core, at the latest when the streams end"
         else:
             yield f"  given      {what} as soon as its last tuple arrives"
     if join.gives_unmatched:

@@ -8,6 +8,7 @@ from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from handfast.errors import UnsupportedError
 from handfast.spec.classify import Band, Equality
 from handfast.spec.expression import Expr
 from handfast.spec.join import BoundJoin
@@ -31,6 +32,7 @@ class Routing(Enum):
     MEET = "meet"  # every core: stored at one of them, it meets the tuples stored at the others
     SPREAD = "spread"  # one stream's tuples to one core each, those of all others to every core
     ONE = "one"  # one core for all
+    WALK = "walk"  # from core to core along a chain, the two streams from opposite ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Plan:
         return (self._routing_choice(), *map(self._index_choice, self._shown_pairs()), self._window_choice())
 
     def _routing_choice(self) -> Choice:
-        if self.cores == 1:
+        if self.cores == 1 and self.routing is not Routing.WALK:
             return Choice("routing", "one core", "there is nothing to divide")
         choice, reason = {
             Routing.HASH: self._hash_choice(),
@@ -101,6 +103,10 @@ class Plan:
             Routing.ONE: (
                 "one core for all",
                 "a full join asks of both streams what matches nothing, which without an equality one core must see",
+            ),
+            Routing.WALK: (
+                "a handshake chain",
+                "it was asked for: the streams walk past each other, every core holds a segment of both windows",
             ),
         }[self.routing]
         return Choice("routing", f"{choice}, over {self.cores} cores", reason)
@@ -163,12 +169,17 @@ class Plan:
         return self.join.spec.names[stream]
 
 
-def make_plan(join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = (), local_join: str = INDEX) -> Plan:
-    """Lay a join out over so many cores."""
+def make_plan(
+    join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = (), local_join: str = INDEX, *, walks: bool = False
+) -> Plan:
+    """Lay a join out over so many cores; in a handshake chain if it `walks`."""
     pairs = tuple(_pair_plan(join, pair, local_join) for pair in combinations(range(len(join.schemas)), 2))
     keys = _common_keys(join) if local_join != SCAN else ((),) * len(join.schemas)
     anchor = join.preserved[0] if join.preserved else 0
-    if any(keys):
+    if walks:
+        _check_walk(join)
+        routing = Routing.WALK
+    elif any(keys):
         routing = Routing.HASH
         anchor = next(stream for stream, own in enumerate(keys) if own)
     elif len(join.preserved) > 1:
@@ -180,6 +191,16 @@ def make_plan(join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = (), loca
     else:
         routing = Routing.SPREAD
     return Plan(join, cores, routing, pairs, keys, anchor, local_join, tuple(arrow))
+
+
+def _check_walk(join: BoundJoin) -> None:
+    """Refuse a join that cannot walk: what matches nothing, a core of a chain cannot know."""
+    streams, how = len(join.schemas), join.spec.how
+    if streams != 2 or how != "inner":
+        raise UnsupportedError(
+            "LocalOptions(forwarding='handshake') joins two streams with how='inner', not "
+            f"{f'{streams} streams' if streams != 2 else f'how={how!r}'}; leave forwarding out"
+        )
 
 
 def _pair_plan(join: BoundJoin, pair: Pair, local_join: str) -> PairPlan:

@@ -32,13 +32,13 @@ Found = deque[tuple[float, pa.RecordBatch]]  # when, and what
 class ChainDriver:
     """A handshake chain with a thread for every core. A match is given once its tuples have walked to one core."""
 
-    def __init__(self, plan: Plan, cores: int, balance: Balance) -> None:
+    def __init__(self, plan: Plan, balance: Balance) -> None:
         self._driver = Bell()
-        self.chain = HandshakeChain(plan, cores, balance, capacity=_CAPACITY, driver=self._driver)
+        self.chain = HandshakeChain(plan, plan.cores, balance, capacity=_CAPACITY, driver=self._driver)
         self._found: list[Found] = [deque() for _ in self.chain.cores]
         works = [_work(core, found, self._driver) for core, found in zip(self.chain.cores, self._found, strict=True)]
         bells = [core.bell for core in self.chain.cores]
-        self._crew = Crew(works, bells, self._driver, layout(cores).places)
+        self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
         weakref.finalize(self, self._crew.stop)
         self._windows = Windows(plan)
         self._collector = InOrder() if plan.join.spec.in_order else None

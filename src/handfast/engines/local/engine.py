@@ -12,16 +12,16 @@ from handfast.core.route import Router
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
+from handfast.engines.local.layout import layout
 from handfast.engines.local.low_latency import LowLatency
-from handfast.engines.local.options import BLOCK, HANDSHAKE, LocalOptions
-from handfast.errors import UnsupportedError
+from handfast.engines.local.options import BLOCK, LocalOptions
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan, Routing
 
 
 class LocalJoin:
@@ -31,7 +31,7 @@ class LocalJoin:
         self.plan = plan
         self.admission = Admission(plan.join)
         self._stamper = Stamper(plan.join) if plan.join.stamped else None
-        self.cores = make_cores(plan, options or LocalOptions(cores=plan.cores))
+        self.cores: Cores = _make_cores(plan, options or LocalOptions(cores=plan.cores))
 
     def push(self, tables: Mapping[str, pa.Table], now: int = 0) -> Iterator[pa.RecordBatch]:
         """Take in one batch of some of the streams, at a time by the clock; give the matches that are found now."""
@@ -60,31 +60,26 @@ class LocalJoin:
         return admitted, Horizon(watermark, (0,) * len(admitted))
 
 
-def make_cores(plan: Plan, options: LocalOptions) -> Cores:
+def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
     """The cores of a join, with the forwarding that is asked for."""
-    if options.forwarding != HANDSHAKE:
-        return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)
-    check_handshake(plan)
-    # the chain divides the windows by itself: at each core it is the join of one core
-    return ChainDriver(make_plan(plan.join, 1, plan.arrow, plan.local_join), options.cores, LocalSizes())
+    if plan.routing is Routing.WALK:
+        return ChainDriver(plan, LocalSizes())
+    return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)
 
 
-def check_handshake(plan: Plan) -> None:
-    """Refuse a join that cannot walk."""
-    spec = plan.join.spec
-    if len(spec.streams) != 2 or spec.how != "inner":
-        what = f"{len(spec.streams)} streams" if len(spec.streams) != 2 else f"how={spec.how!r}"
-        raise UnsupportedError(
-            f"LocalOptions(forwarding='handshake') joins two streams with how='inner', not {what}; leave forwarding out"
-        )
+def described(plan: Plan) -> tuple[str, str] | None:
+    """How the cores run, in words, and why they run there; None for one that runs in the caller's thread."""
+    if plan.cores == 1 and plan.routing is not Routing.WALK:
+        return None
+    return f"{plan.cores} thread{'s' * (plan.cores > 1)}", layout(plan.cores).reason
 
 
-def join_tables(plan: Plan, tables: Mapping[str, pa.Table], options: LocalOptions) -> pa.Table:
+def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The matches of bounded inputs."""
     blocks = _take_in(plan, tables)
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
-    rows = _walked(plan, blocks, options) if options.forwarding == HANDSHAKE else _divided(plan, blocks)
+    rows = _walked(plan, blocks) if plan.routing is Routing.WALK else _divided(plan, blocks)
     return pa.Table.from_batches(rows, schema=result_schema(plan, tables))
 
 
@@ -99,9 +94,9 @@ def _divided(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBa
     yield from by_rank(given) if plan.join.spec.in_order else given
 
 
-def _walked(plan: Plan, blocks: Sequence[Block | None], options: LocalOptions) -> Iterator[pa.RecordBatch]:
+def _walked(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
     """The matches of a handshake chain that is fed in order."""
-    cores = make_cores(plan, options)
+    cores = ChainDriver(plan, LocalSizes())
     try:
         for arrivals, horizon in slices(plan, [[b] if b is not None else [] for b in blocks]):
             feed = cores.finish if horizon.time == END else cores.feed

@@ -44,6 +44,11 @@ class LocalOptions:
     target_load: float = 0.8
     memory_limit: int | None = None
 
+    @property
+    def walks(self) -> bool:
+        """Whether the streams walk past each other in a handshake chain."""
+        return self.forwarding == HANDSHAKE
+
     def __post_init__(self) -> None:
         if not _is_positive(self.cores):
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")

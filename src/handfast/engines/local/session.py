@@ -59,7 +59,9 @@ class Session:
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
         arrow = [self._schemas[name] for name in spec.names]
-        self._join = LocalJoin(make_plan(bound, self._options.cores, arrow, self._options.local_join), self._options)
+        wanted = self._options
+        plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks)
+        self._join = LocalJoin(plan, wanted)
         self._bound = bound
         self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)
