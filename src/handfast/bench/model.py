@@ -1,0 +1,239 @@
+"""A model of the handshake chain, for more cores than a machine has, and for what a burst does to it.
+
+Nothing here is measured: what a pair and a message cost is, and comes in with `Machine`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.engines.local.balance import LocalSizes
+from handfast.errors import SpecError
+
+_BLOCKS = 64  # of either stream, that come to a core in a simulation at least; `_keeps_up` says why these suffice
+_MESSAGES = 4096  # of either stream, to all cores: a short chain is simulated for longer, as that costs no more
+_NOISE = 1e-6  # of the time in which a block is served: a longer wait than this is no matter of rounding
+_HALVINGS = 10  # of the rates that are left: the answer is good to two thousandths
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a core takes for its work, as measured on the machine that is extrapolated.
+
+    Attributes:
+        pair_seconds: What trying one pair costs a core.
+        message_seconds: What taking in one block costs a core beside the scan.
+        block: Tuples in a block.
+    """
+
+    pair_seconds: float
+    message_seconds: float
+    block: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.pair_seconds < math.inf:
+            raise SpecError(f"A pair must cost a positive number of seconds, not {self.pair_seconds!r}")
+        if not 0 <= self.message_seconds < math.inf:
+            raise SpecError(f"A message must cost zero seconds or more, not {self.message_seconds!r}")
+        _at_least(1, self.block, "A block's number of tuples")
+
+
+# -- rates ---------------------------------------------------------------------------------------
+
+
+def square_root_law(machine: Machine, cores: int, window_seconds: float) -> float:
+    """The rate, in tuples a second and stream, that the scans alone allow: it grows with the root of the cores.
+
+    At that rate 2 · rate · (rate · window / cores) pairs a second take a core all of its time [000 §5, Fig. 8].
+    """
+    _check(cores, window_seconds)
+    return math.sqrt(cores / (2 * window_seconds * machine.pair_seconds))
+
+
+def sustained(machine: Machine, cores: int, window_seconds: float) -> float:
+    """The highest rate, in tuples a second and stream, at which the simulated chain keeps up [HSJ §5.4, Fig. 16].
+
+    Both streams have that rate, and both windows are `window_seconds` long.
+    """
+    # Neither the scans nor the messages alone may take all the time. The bisection begins above that, so that it is
+    # the simulation that finds the limit.
+    limit = square_root_law(machine, cores, window_seconds)
+    if machine.message_seconds:
+        limit = min(limit, machine.block / (2 * machine.message_seconds))
+    low, high = 0.0, 1.1 * limit
+    for _ in range(_HALVINGS):
+        rate = (low + high) / 2
+        if _keeps_up(machine, cores, window_seconds, rate):
+            low = rate
+        else:
+            high = rate
+    return low
+
+
+def _keeps_up(machine: Machine, cores: int, window_seconds: float, rate: float) -> bool:
+    """Whether the queues before the cores do not grow: whether no block ever waits for more than one other.
+
+    In every period one block of R and one of S come to a core. At a load of up to 1 both are served within it, so
+    one waits for the other at most. At a load of 1 + x the wait grows by x periods with every period, and after 64 of
+    them it has grown past that, wherever it began, if x is a hundredth: which is half a hundredth of the rate.
+
+    So few suffice because the simulation begins in the middle of a long run, with filled windows: every core has its
+    full load from the first moment on, and no block needs to be followed from one end to the other.
+    """
+    period = machine.block / rate
+    segment = rate * window_seconds / cores
+    service = machine.message_seconds + machine.block * segment * machine.pair_seconds
+    # A block spends a like share of its window at every core; and where that holds less than a block, one block.
+    stand = max(window_seconds / cores, period)
+    span = max(_BLOCKS, _MESSAGES // cores) * period
+    events = _arrivals(cores, period, stand, span)
+    heapify(events)
+    free = [0.0] * cores  # when a core has served all that has come to it
+    while events:
+        now, core, step = events[0]
+        start = max(now, free[core])
+        if start - now > (1 + _NOISE) * service:
+            return False
+        end = free[core] = start + service
+        following, then = core + step, max(now + stand, end)
+        if 0 <= following < cores and then < span:
+            heapreplace(events, (then, following, step))
+        else:
+            heappop(events)
+    return True
+
+
+def _arrivals(cores: int, period: float, stand: float, span: float) -> list[tuple[float, int, int]]:
+    """The blocks that no core of the simulation has served before: when, to which core, and the step to the next.
+
+    These are all that enter the chain, and those that stood at another core when the simulation began.
+    """
+    # Counted in blocks, not in seconds: block b comes to the core behind so many others at b · period + walked · stand,
+    # and rounding must not let one be counted twice, or not at all.
+    first = [-math.floor(walked * stand / period) for walked in range(cores)]
+    most = math.ceil(span / period) + 1  # in the span; of long windows, most blocks stand at one core beyond it
+    after = [most, *first]
+    return [
+        event
+        for walked in range(cores)
+        for block in range(first[walked], min(after[walked], first[walked] + most))
+        if (now := max(0.0, block * period + walked * stand)) < span
+        for event in ((now, walked, 1), (now, cores - 1 - walked, -1))  # R walks right, S left
+    ]
+
+
+# -- bursts --------------------------------------------------------------------------------------
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble:
+    """One stream's segments while a burst is in a time-based window, with two ways of forwarding [000 §3.6].
+
+    Attributes:
+        times: The time axis, in steps; the burst enters at 0.
+        by_age: Tuples stored, by time and core, if a tuple stands where its age says: the bubble travels.
+        by_size: The same, if the sizes of neighbours decide: the bubble spreads.
+        entered: By time, how many tuples have come in.
+        gone_by_age: By time, how many have been removed; `gone_by_size` likewise.
+    """
+
+    times: Counts
+    by_age: Counts
+    by_size: Counts
+    entered: Counts
+    gone_by_age: Counts
+    gone_by_size: Counts
+
+
+def bubble(cores: int, window: int, burst: int, *, calm: int = 4, pace: int = 8) -> Bubble:
+    """Follow a burst of so many tuples that enters all at once, from a quarter window before to a quarter after it.
+
+    Args:
+        cores: The length of the chain.
+        window: The length of the window, in steps.
+        burst: Tuples that come in one step, beside those that always come.
+        calm: Tuples that come in every step.
+        pace: How many times faster than the calm stream comes a core can forward tuples.
+    """
+    _at_least(1, cores, "The number of cores")
+    _at_least(1, window, "The window's number of steps")
+    _at_least(0, burst, "The burst's number of tuples")
+    _at_least(1, calm, "The number of tuples in a calm step")
+    _at_least(1, pace, "The pace")
+    before, after = window + window // 4, window + window // 4  # one window fills it, and is not shown
+    arriving = np.full(before + after + 1, calm, dtype=np.int64)
+    arriving[before] += burst
+    by_age = _by_age(cores, window, arriving)
+    by_size, gone_by_size = _by_size(cores, window, arriving, turns=calm * pace)
+    entered = np.cumsum(arriving)
+    shown = slice(window, None)
+    return Bubble(
+        times=np.arange(-before, after + 1)[shown],
+        by_age=by_age[shown],
+        by_size=by_size[shown],
+        entered=entered[shown],
+        gone_by_age=_gone(window, arriving)[shown],
+        gone_by_size=gone_by_size[shown],
+    )
+
+
+def _gone(window: int, arriving: Counts) -> Counts:
+    """How many tuples have left the window by every step."""
+    return np.concatenate([np.zeros(window, dtype=np.int64), np.cumsum(arriving)[:-window]])
+
+
+def _by_age(cores: int, window: int, arriving: Counts) -> Counts:
+    """The segments if a tuple of age a stands at core ⌊a / window · cores⌋."""
+    place = np.arange(window) * cores // window
+    sizes = np.zeros((len(arriving), cores), dtype=np.int64)
+    for age in range(window):
+        sizes[age:, place[age]] += arriving[: len(arriving) - age]
+    return sizes
+
+
+def _by_size(cores: int, window: int, arriving: Counts, *, turns: int) -> tuple[Counts, Counts]:
+    """The segments if a core forwards its oldest tuple whenever the balance wants it, and how many are gone.
+
+    A step gives every core so many turns. As in the chain, tuples that are over are removed at its end only: one
+    that has not come so far goes when it arrives there.
+    """
+    balance = LocalSizes()
+    sizes, history, removed = [0] * cores, [], []
+    gone = 0
+    for entering, over in zip(arriving.tolist(), _gone(window, arriving).tolist(), strict=True):
+        sizes[0] += entering
+        for _ in range(turns):
+            leaving = min(over - gone, sizes[-1])
+            sizes[-1] -= leaving
+            gone += leaving
+            # all cores look at once, then all forward
+            wanting = [core for core in range(cores - 1) if balance.forwards(sizes[core], sizes[core + 1])]
+            if not wanting:
+                break
+            for core in wanting:
+                sizes[core] -= 1
+                sizes[core + 1] += 1
+        history.append(list(sizes))
+        removed.append(gone)
+    return np.array(history, dtype=np.int64), np.array(removed, dtype=np.int64)
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+def _check(cores: int, window_seconds: float) -> None:
+    _at_least(1, cores, "The number of cores")
+    if not 0 < window_seconds < math.inf:
+        raise SpecError(f"The window must last a positive number of seconds, not {window_seconds!r}")
+
+
+def _at_least(least: int, value: int, thing: str) -> None:
+    if value < least:
+        raise SpecError(f"{thing} must be at least {least}, not {value!r}")
