@@ -32,6 +32,10 @@ def test_testing_runs_as_it_stands(spark: SparkSession) -> None:
     run_page(DOCS / "testing.md", spark=spark)
 
 
+def test_local_runs_as_it_stands() -> None:
+    run_page(DOCS / "local.md")
+
+
 # --- pipeline.md ----------------------------------------------------------------------------------------------------
 
 PIPELINE = (DOCS / "pipeline.md").read_text(encoding="utf-8")
