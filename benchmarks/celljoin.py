@@ -75,7 +75,7 @@ def celljoin(bench: Bench, cores: int, blocks: int) -> Speed:
     matches = sum(coordinator.join(block) for block in new[1:])
     seconds = perf_counter() - start
     coordinator.close()
-    return Speed(seconds, bench.window * BLOCK * blocks, matches)
+    return Speed(seconds, BLOCK * blocks, bench.window * BLOCK * blocks, matches)
 
 
 def main() -> None:

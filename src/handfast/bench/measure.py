@@ -23,8 +23,14 @@ class Speed:
     """What was done in a run, and how long it took."""
 
     seconds: float
+    tuples: int
     pairs: int
     matches: int
+
+    @property
+    def tuples_per_second(self) -> float:
+        """New tuples that were joined with the whole window in a second."""
+        return self.tuples / self.seconds
 
     @property
     def pairs_per_second(self) -> float:
@@ -51,7 +57,7 @@ def speed(bench: Bench, options: LocalOptions, *, block: int, blocks: int) -> Sp
     matches = sum(found.num_rows for batch in batches[1:] for found in session.push("s", batch))
     seconds = perf_counter() - start
     session.close()
-    return Speed(seconds, bench.window * block * blocks, matches)
+    return Speed(seconds, block * blocks, bench.window * block * blocks, matches)
 
 
 def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int:
@@ -90,6 +96,17 @@ class Ratio:
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ({self.least:.2f}–{self.most:.2f})"
+
+
+def message_seconds(pair_seconds: float, *, block: int, blocks: int) -> float:
+    """What a block costs a core of a chain beside the pairs that it tries."""
+    bench = Bench(4 * block)
+    session = bench.session(LocalOptions(forwarding=HANDSHAKE, local_join=SCAN))
+    for start in range(0, block * blocks, block):
+        session.push("s", bench.rows("s", start, block))
+    session.close()
+    (core,) = session.metrics().cores
+    return max(0.0, (core.busy - core.scanned * pair_seconds) / (blocks + 4))
 
 
 # -- latency ---------------------------------------------------------------------------------------------------------

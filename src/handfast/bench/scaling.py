@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from handfast.bench import balance, model, plots
-from handfast.bench.measure import FORWARDINGS, Ratio, Speed, checked, in_turns, latency, speed
+from handfast.bench.measure import FORWARDINGS, Ratio, Speed, checked, in_turns, latency, message_seconds, speed
 from handfast.bench.workload import Bench
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.kernels import compile as kernels
@@ -30,6 +30,7 @@ from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
 MINUTES_15 = 900.0
 PAPER = {4: 995.0, 8: 1405.0, 32: 2807.0, 44: 3290.0}  # [HSJ Fig. 16], 15-minute windows, on 2.2 GHz Opterons
+_BLOCK = 256  # tuples of a message in a chain
 MODELLED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -75,7 +76,7 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
     with console.status("an indexed band join"):
         _indexed(report, dense, size)
     with console.status("local joins, and SIMD"):
-        joins = _local_joins(report, dense, size)
+        joins = _local_joins(report, sparse, size)
         simd = _simd(report, sparse, size)
     with console.status("balance"):
         _balance(report, size)
@@ -89,7 +90,7 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
     report.add(
         "modelled, 1,024 cores", f"{rates[1024]:,.0f} tuples/s/stream, {rates[1024] / law[1024]:.0%} of the square root"
     )
-    _draw(folder, scans, rates, law, joins, simd, waits)
+    _draw(folder, scans, rates, law, joins, simd, waits, size.scan_window)
     (folder / "scaling.json").write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
     _print(report, folder, console)
     return report
@@ -161,7 +162,7 @@ def _local_joins(report: Report, bench: Bench, size: Size) -> dict[str, float]:
         for own in (SCAN, MERGE, INDEX)
     }
     turns = in_turns(runs, size.turns)
-    rates = {name: statistics.median(own.rate(MINUTES_15) for own in speeds) for name, speeds in turns.items()}
+    rates = {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in turns.items()}
     scan = [own.pairs_per_second for own in turns[SCAN]]
     for name in (MERGE, INDEX):
         ratio = Ratio.of([own.pairs_per_second for own in turns[name]], scan)
@@ -179,7 +180,7 @@ def _simd(report: Report, bench: Bench, size: Size) -> dict[str, float]:
     (_, one), (_, wide) = turns.items()
     ratio = Ratio.of([own.pairs_per_second for own in wide], [own.pairs_per_second for own in one])
     report.add("SIMD over one lane, one core", str(ratio), values={"simd": asdict(ratio)})
-    return {name: statistics.median(own.rate(MINUTES_15) for own in speeds) for name, speeds in turns.items()}
+    return {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in turns.items()}
 
 
 @contextmanager
@@ -234,16 +235,13 @@ def _latency(report: Report, size: Size) -> dict[str, list[float]]:
 
 
 def _machine(report: Report, scans: list[Speed], size: Size) -> model.Machine:
-    """One core and what a message costs it beside the pairs, from two blocks of different sizes."""
+    """One core, and what a message costs it beside the pairs."""
     pair = statistics.median(own.seconds / own.pairs for own in scans)
-    empty = Bench(1_000)
-    options = LocalOptions(forwarding=HANDSHAKE, local_join=SCAN)
-    small = [speed(empty, options, block=256, blocks=50) for _ in range(size.turns)]
-    message = statistics.median(own.seconds / 50 for own in small) - 256 * 1_000 * pair
-    machine = model.Machine(pair_seconds=pair, message_seconds=max(message, 0.0), block=256)
+    message = statistics.median(message_seconds(pair, block=_BLOCK, blocks=200) for _ in range(size.turns))
+    machine = model.Machine(pair_seconds=pair, message_seconds=message, block=_BLOCK)
     report.add(
         "for the model, measured",
-        f"{pair * 1e9:.3f} ns a pair, {machine.message_seconds * 1e6:.0f} µs a message of 256 tuples",
+        f"{pair * 1e9:.3f} ns a pair, {machine.message_seconds * 1e6:.0f} µs a message of {_BLOCK} tuples",
         values={"machine": asdict(machine)},
     )
     return machine
@@ -257,12 +255,13 @@ def _draw(
     joins: dict[str, float],
     simd: dict[str, float],
     waits: dict[str, list[float]],
+    window: int,
 ) -> None:
     measured = {n: statistics.median(own.rate(MINUTES_15) for own in speeds) for n, speeds in scans.items()}
     plots.scaling(folder / "scaling.png", measured, rates, law, PAPER, "15-minute windows")
-    label = "tuples/s/stream at 15-minute windows"
+    label = f"new tuples/s against a window of {window:,}"
     plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, simd)
-    plots.bars(folder / "local-joins.png", "Local joins of a dense band, one core", label, joins)
+    plots.bars(folder / "local-joins.png", "Local joins of a band, one core", label, joins)
     plots.latency(folder / "latency.png", waits)
     seen = model.bubble(cores=16, window=1_600, burst=400)
     plots.bubble(folder / "bubble.png", seen.by_age, seen.by_size, seen.times)

@@ -1,0 +1,47 @@
+"""`handfast bench scaling`: it runs from end to end, verifies before it measures, and writes what it says it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import handfast as hf
+from handfast.bench import measure
+from handfast.bench.measure import Ratio, Speed, checked
+from handfast.bench.workload import Bench
+from handfast.cli import app
+
+PICTURES = ("scaling.png", "simd.png", "local-joins.png", "latency.png", "bubble.png")
+
+
+def test_the_quick_run_prints_every_figure_and_draws_every_picture(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["bench", "scaling", "--quick", "--out", str(tmp_path / "out")])
+    assert 0 == ran.exit_code, ran.output
+    written = json.loads((tmp_path / "out" / "scaling.json").read_text())
+    assert {"scan 2/1", "index 2/1", "merge/scan", "simd", "slow core", "modelled", "law"} <= written["figures"].keys()
+    assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in PICTURES)
+    assert "≥ 1.8" in ran.output
+    assert "written to" in ran.output
+
+
+def test_runs_that_do_not_find_the_same_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, options = Bench(500, domain=50), [hf.LocalOptions(), hf.LocalOptions(local_join="scan")]
+    assert checked(bench, options, block=200) > 0
+    found = iter([1, 2])
+    monkeypatch.setattr(measure, "sum", lambda batches: next(found) if list(batches) else 0, raising=False)
+    with pytest.raises(hf.EngineError, match="do not find the same"):
+        checked(bench, options, block=200)
+
+
+def test_the_rate_is_where_all_pairs_are_tried_in_time() -> None:
+    measured = Speed(seconds=2.0, tuples=1, pairs=3_600_000, matches=10)
+    rate = measured.rate(900.0)
+    assert pytest.approx(measured.pairs_per_second) == 2 * rate * rate * 900
+
+
+def test_a_ratio_is_the_median_over_turns() -> None:
+    assert Ratio(2.0, 1.0, 4.0) == Ratio.of([2.0, 4.0, 1.0], [1.0, 1.0, 1.0])
+    assert "2.00 (1.00–4.00)" == str(Ratio.of([2.0, 4.0, 1.0], [1.0, 1.0, 1.0]))
