@@ -234,6 +234,67 @@ def trigger() -> list[Line]:
     return [Line("warm trigger of a small batch ÷ bare stateful operator", shown, "≤ 2", worst <= 2)]
 
 
+def chain() -> list[Line]:
+    """The handshake chain: schedules, broken rules, both ways of forwarding."""
+    scheduled = run_tests("tests/engines/local/test_handshake.py", "-m", "not slow")
+    broken = run_tests("tests/engines/local/test_handshake.py", "-k", "broken_rule")
+    modes = run_tests("tests/engines/local/test_forwarding.py")
+    door = run_tests("tests/engines/local/test_door.py", "tests/engines/local/test_soak.py", "-m", "not slow")
+    schedules = scheduled.total("schedules")
+    cases = sum(modes.total(name) for name in modes.figures)
+    return [
+        Line(
+            "handshake chain: schedules of 1, 2, 3, 4, 7 cores; the missed and the double pair",
+            f"{schedules} schedules, {scheduled.failed} tests differ",
+            "≥ 500, 0 differ",
+            scheduled.ok and schedules >= 500,
+        ),
+        Line(
+            "handshake chain: broken rules caught",
+            f"{broken.passed} of {broken.passed + broken.failed}",
+            "all",
+            broken.ok,
+        ),
+        Line(
+            "both forwardings in threads, all local joins",
+            f"{cases} joins, {modes.failed} tests differ",
+            "0 differ",
+            modes.ok,
+        ),
+        Line("a burst loses no admitted row; soak adds up every second", f"{door.passed} tests", "all", door.ok),
+    ]
+
+
+def scaling() -> list[Line]:
+    """What the local engine does in a second, by cores."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(Path(sys.executable).parent / "handfast"), "bench", "scaling", "--out", folder]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return [Line("handfast bench scaling", done.stderr[-200:], "runs", False)]
+        figures = json.loads((Path(folder) / "scaling.json").read_text())["figures"]
+    low = figures["latency low-latency"]
+    waits = low["p99"] / low["scan"]
+    worst = max(figures["balance low-latency"], figures["balance handshake"])
+    goals = {"scan 2/1": ("pairs/s", 1.8), "index 2/1": ("matches/s", 1.7)}
+    lines = [
+        Line(
+            f"{name.split()[0]}, 2 cores over 1, {what}",
+            f"{figures[name]['median']:.2f}",
+            f"≥ {goal}",
+            figures[name]["median"] >= goal,
+        )
+        for name, (what, goal) in goals.items()
+    ]
+    slow = figures["slow core"]["median"]
+    return [
+        *lines,
+        Line("balance under bursts and skew, largest over mean segment", f"{worst:.2f}", "≤ 1.2", worst <= 1.2),
+        Line("one core slowed ten times, of what is left", f"{slow:.2f}", "≥ 0.8", slow >= 0.8),
+        Line("latency at half load, p99 over a block's scan", f"{waits:.1f}", "≤ 3", waits <= 3),
+    ]
+
+
 CLAIMS: dict[str, Callable[[], list[Line]]] = {
     "local": agreement_local,
     "spark": agreement_spark,
@@ -249,6 +310,8 @@ CLAIMS: dict[str, Callable[[], list[Line]]] = {
     "newcomer": newcomer,
     "import": light_import,
     "trigger": trigger,
+    "chain": chain,
+    "scaling": scaling,
 }
 
 

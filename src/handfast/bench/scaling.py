@@ -258,12 +258,12 @@ def _draw(
     window: int,
 ) -> None:
     measured = {n: statistics.median(own.rate(MINUTES_15) for own in speeds) for n, speeds in scans.items()}
-    plots.scaling(folder / "scaling.png", measured, rates, law, PAPER, "15-minute windows")
+    plots.scaling(folder / "scaling.png", measured, rates, law, PAPER, "15 minutes")
     label = f"new tuples/s against a window of {window:,}"
     plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, simd)
     plots.bars(folder / "local-joins.png", "Local joins of a band, one core", label, joins)
     plots.latency(folder / "latency.png", waits)
-    seen = model.bubble(cores=16, window=1_600, burst=400)
+    seen = model.bubble(cores=12, window=240, burst=800)
     plots.bubble(folder / "bubble.png", seen.by_age, seen.by_size, seen.times)
 
 
