@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter, sleep
 from typing import Any
 
-from handfast.bench.workload import Bench
-from handfast.connectors.generate import Workload, Zipf
+from handfast.connectors.generate import CellJoin, Workload, Zipf
 from handfast.core.join_core import JoinCore
 from handfast.engines.local.engine import LocalJoin
 from handfast.engines.local.low_latency import LowLatency
@@ -63,23 +62,27 @@ def drag(core: JoinCore, times: float) -> None:
     setattr(core, "step", slowed)  # noqa: B010 — a method of one object
 
 
-def with_a_slow_core(cores: int, times: float, *, window: int, block: int, blocks: int) -> float:
-    """Pairs a second when one core is so many times slower; with 1 as fast as the others."""
-    bench = Bench(window)
-    schemas = {name: bench.workload.schema(name) for name in ("r", "s")}
-    bound = bench.spec.bind({name: schema_of(schema) for name, schema in schemas.items()})
+def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
+    """Pairs a second when one core is so many times slower (1: as fast as the others), with windows of so many tuples.
+
+    The windows slide: in the first two the balance learns what a tuple costs each core, then half a window is timed.
+    """
+    workload = Workload(CellJoin(), seed=7, rate=window)
+    spec = JoinSpec(("r", "s"), workload.on, window="1 second", time="ts", lateness="0 seconds")
+    schemas = {name: workload.schema(name) for name in ("r", "s")}
+    bound = spec.bind({name: schema_of(schema) for name, schema in schemas.items()})
     join = LocalJoin(make_plan(bound, cores, list(schemas.values()), SCAN), LocalOptions(cores=cores))
     assert isinstance(join.cores, LowLatency)
     if times > 1:
         drag(join.cores.cores[0].join, times)
-    # both streams come together, so that the balance learns what a tuple costs each core while the windows fill
-    small = window // 64
-    for start in range(0, window, small):
-        list(join.push({name: bench.rows(name, start, small) for name in ("r", "s")}))
-    begin, pairs = perf_counter(), 0
-    for k in range(blocks):
-        list(join.push({"s": bench.rows("s", window + k * block, block)}))
-        pairs += block * window
+    step = window // 64
+    batches = [
+        {name: workload.table(name, start, start + step) for name in ("r", "s")} for start in range(0, step * 160, step)
+    ]
+    begin = 0.0
+    for k, batch in enumerate(batches):
+        begin = perf_counter() if k == 128 else begin
+        list(join.push(batch))
     seconds = perf_counter() - begin
     list(join.close())
-    return pairs / seconds
+    return 32 * step * 2 * window / seconds

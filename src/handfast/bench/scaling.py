@@ -43,10 +43,11 @@ class Size:
     dense_window: int
     blocks: int
     latencies: int
+    slow_window: int
 
 
-WHOLE = Size(turns=7, scan_window=1_000_000, dense_window=300_000, blocks=12, latencies=300)
-QUICK = Size(turns=2, scan_window=100_000, dense_window=50_000, blocks=3, latencies=40)
+WHOLE = Size(turns=7, scan_window=1_000_000, dense_window=300_000, blocks=12, latencies=300, slow_window=60_000)
+QUICK = Size(turns=2, scan_window=100_000, dense_window=50_000, blocks=3, latencies=40, slow_window=6_400)
 
 
 @dataclass
@@ -205,9 +206,8 @@ def _balance(report: Report, size: Size) -> None:
             "≤ 1.2",
             values={f"balance {forwarding}": worst},
         )
-    window, block = size.scan_window // 4, 512
     runs = {
-        name: partial(balance.with_a_slow_core, 2, times, window=window, block=block, blocks=size.blocks * 2)
+        name: partial(balance.with_a_slow_core, 2, times, window=size.slow_window)
         for name, times in (("even", 1.0), ("slowed", 10.0))
     }
     turns = in_turns(runs, max(2, size.turns // 2))
