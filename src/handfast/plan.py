@@ -97,7 +97,8 @@ class Plan:
             Routing.RANGE: self._range_choice(),
             Routing.MEET: (
                 "store once, meet everywhere",
-                "neither equality nor band joins the streams: every core sees every new tuple and stores its share",
+                ("a scan was asked for" if self.local_join == SCAN else "neither equality nor band joins the streams")
+                + ": every core sees every new tuple and stores its share",
             ),
             Routing.SPREAD: self._spread_choice(),
             Routing.ONE: (

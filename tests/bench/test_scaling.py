@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import handfast as hf
-from handfast.bench import measure
 from handfast.bench.measure import Ratio, Speed, checked
 from handfast.bench.workload import Bench
 from handfast.cli import app
+from handfast.kernels import pairs
 
 PICTURES = ("scaling.png", "simd.png", "local-joins.png", "latency.png", "bubble.png")
 
@@ -27,13 +27,19 @@ def test_the_quick_run_prints_every_figure_and_draws_every_picture(tmp_path: Pat
     assert "written to" in ran.output
 
 
-def test_runs_that_do_not_find_the_same_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_wrong_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, options = Bench(500, domain=50), [hf.LocalOptions(), hf.LocalOptions(local_join="scan")]
     assert checked(bench, options, block=200) > 0
-    found = iter([1, 2])
-    monkeypatch.setattr(measure, "sum", lambda batches: next(found) if list(batches) else 0, raising=False)
-    with pytest.raises(hf.EngineError, match="do not find the same"):
+    holds = pairs.PairKernels.check
+    monkeypatch.setattr(pairs.PairKernels, "check", lambda *args: tuple(own[1:] for own in holds(*args)))
+    with pytest.raises(hf.EngineError, match="matches of the oracle: nothing is measured"):
         checked(bench, options, block=200)
+
+
+def test_a_folder_that_cannot_be_made_is_named() -> None:
+    ran = CliRunner().invoke(app, ["bench", "scaling", "--quick", "--out", "/proc/nowhere"])
+    assert 2 == ran.exit_code
+    assert "The folder /proc/nowhere cannot be made" in ran.output
 
 
 def test_the_rate_is_where_all_pairs_are_tried_in_time() -> None:

@@ -10,10 +10,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from handfast import oracle
 from handfast.bench.workload import Bench
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import EngineError
+from handfast.flow.batch import schema_of
 from handfast.plan import SCAN
+from handfast.rows import tables_of
 
 T = TypeVar("T")
 
@@ -61,15 +64,17 @@ def speed(bench: Bench, options: LocalOptions, *, block: int, blocks: int) -> Sp
 
 
 def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int:
-    """The matches of one block; an error where the options do not agree on them."""
-    found: set[int] = set()
+    """How many matches a block of S has; an error where any of the options does not find those of the oracle."""
+    tables = {"r": bench.rows("r", 0, bench.window), "s": bench.rows("s", 0, block)}
+    bound = bench.spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
+    right = sorted(oracle.matches(bound, tables_of(tables)))
     for own in options:
         session = bench.session(own)
-        given = sum(batch.num_rows for batch in session.push("s", bench.rows("s", 0, block)))
-        found.add(given + sum(batch.num_rows for batch in session.close()))
-    if len(found) > 1:
-        raise EngineError(f"The runs to be compared do not find the same: {sorted(found)} matches")
-    return found.pop()
+        batches = [*session.push("s", tables["s"]), *session.close()]
+        columns = [[i for batch in batches for i in batch.column(name).to_pylist()] for name in ("r_id", "s_id")]
+        if right != sorted(zip(*columns, strict=True)):
+            raise EngineError(f"{own} does not find the {len(right)} matches of the oracle: nothing is measured")
+    return len(right)
 
 
 def in_turns(runs: Mapping[str, Callable[[], T]], turns: int) -> dict[str, list[T]]:

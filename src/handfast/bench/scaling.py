@@ -25,6 +25,7 @@ from handfast.bench import balance, model, plots
 from handfast.bench.measure import FORWARDINGS, Ratio, Speed, checked, in_turns, latency, message_seconds, speed
 from handfast.bench.workload import Bench
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
+from handfast.errors import SpecError
 from handfast.kernels import compile as kernels
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
@@ -65,13 +66,18 @@ class Report:
 
 def run(folder: Path, *, quick: bool, console: Console) -> Report:
     """Measure, print as it goes, and write `scaling.json` and the pictures into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError(
+            f"The folder {folder} cannot be made: {error.strerror}; choose another one with --out"
+        ) from None
     size = QUICK if quick else WHOLE
     report = Report(setting(size))
     sparse, dense = Bench(size.scan_window), Bench(size.dense_window, domain=1_000)
     cores = sorted({1, 2, *(n for n in (4, 8, 16, 32) if n <= (os.cpu_count() or 1))})
     with console.status("matches are compared before anything is timed"):
-        _check(sparse, dense, cores)
+        _check(dense, cores)
     with console.status("throughput by cores"):
         scans = _scaling(report, sparse, cores, size)
     with console.status("an indexed band join"):
@@ -116,11 +122,10 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _check(sparse: Bench, dense: Bench, cores: list[int]) -> None:
+def _check(dense: Bench, cores: list[int]) -> None:
     every = [LocalOptions(cores=n, local_join=own) for n in cores for own in LOCAL_JOINS]
     walking = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
-    small = Bench(5_000, domain=dense.domain)
-    checked(small, [*every, *walking], block=2_000)
+    checked(Bench(1_000, domain=dense.domain), [*every, *walking], block=500)
 
 
 def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:

@@ -29,12 +29,12 @@ def compiled(predicate: PythonPredicate, kinds: tuple[Type, ...]) -> Any:
     """The loop over columns of these types, or an error that says what Numba does not take."""
     names = [f"column{k}" for k in range(len(kinds))]
     source = _LOOP.format(names=", ".join(names), items=", ".join(f"{name}[i]" for name in names))
-    scope: dict[str, Any] = {"function": njit(nogil=True)(predicate.function)}
+    scope: dict[str, Any] = {"function": njit(nogil=True, boundscheck=True)(predicate.function)}
     exec(source, scope)  # noqa: S102 — Numba cannot spread a tuple of arrays over the arguments of a call
     flags = types.boolean[::1]
     signature = types.void(flags, flags, *(_number(kind)[::1] for kind in kinds))
     try:
-        return njit(signature, nogil=True)(scope["loop"])
+        return njit(signature, nogil=True, boundscheck=True)(scope["loop"])
     except NumbaError as error:
         raise SpecError(
             f"Numba cannot compile the predicate {predicate.name!r}; it takes loops, arithmetic and math, no objects:\n"

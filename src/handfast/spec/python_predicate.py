@@ -6,11 +6,11 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 from handfast.errors import SpecError
 from handfast.spec.expression import Call, Column, Op
+from handfast.spec.function_content import content_of
 from handfast.spec.schema import Schema
 from handfast.spec.types import BOOLEAN, Kind, Type
 
@@ -64,31 +64,22 @@ def predicate(function: Callable[..., Any]) -> PythonPredicate:
     Its parameters name the columns that it reads, each as `<stream>_<column>`. It gets numbers and booleans as they
     are, dates as days and timestamps as microseconds since 1970. Numba compiles it, so its integers have 64 bits. Where
     one of its values is NULL it is not called and the pair does not match; nor does a pair that it raises an error for.
+    What it uses from outside, global or captured, counts as it is now.
 
     Args:
         function: A function that Numba can compile, such as `lambda r_x, s_x: abs(r_x - s_x) < 5`.
     """
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType):
-        raise SpecError(f"hf.predicate takes a Python function, not {function!r}")
+    if not inspect.isfunction(function) or inspect.iscoroutinefunction(function):
+        raise SpecError(f"hf.predicate takes a plain Python function, not {function!r}")
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
     if kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY}:
         raise SpecError(f"The parameters of predicate {function.__name__!r} must be plain ones, one for each column")
     if not kinds:
         raise SpecError(f"The predicate {function.__name__!r} has no parameters; name the columns it reads, like r_x")
     name = function.__name__ if function.__name__.isidentifier() else "lambda"
-    return PythonPredicate(name, tuple(inspect.signature(function).parameters), _digest(code, function), function)
-
-
-def _digest(code: CodeType, function: Callable[..., Any]) -> str:
-    """The same for the same code with the same constants and captured values."""
-    captured = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    return hashlib.blake2b(repr((_parts(code), captured)).encode(), digest_size=8).hexdigest()
-
-
-def _parts(code: CodeType) -> tuple[Any, ...]:
-    constants = tuple(_parts(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
-    return code.co_code, constants, code.co_names, code.co_varnames
+    content = repr(content_of(function, name))
+    digest = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+    return PythonPredicate(name, tuple(inspect.signature(function).parameters), digest, function)
 
 
 def _is_plain(type_: Type) -> bool:

@@ -23,6 +23,8 @@ from handfast.plan import INDEX, LOCAL_JOINS, Plan, make_plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import BANDS, Case
 
+_MOST_ROUNDS = 20_000  # of up to 40 steps: many times what any walk takes
+
 Fed = tuple[Sequence[Block | None], Horizon]
 
 
@@ -71,13 +73,14 @@ class Walk:
 
     def run(self, chance: random.Random) -> None:
         """Take steps at random until none is left. Some are favoured for a while, and some left out: queues fill."""
-        while True:
+        for _ in range(_MOST_ROUNDS):
             weights = [chance.choice((0, 1, 1, 8)) for _ in self.moves]
             for _ in range(chance.randrange(1, 40)):
                 if any(weights):
                     chance.choices(self.moves, weights)[0]()
             if not self.unsent and self.chain.is_flushed and not sum(move() for move in self.moves):
                 return
+        raise AssertionError("the chain does not come to its end")
 
     def rows(self) -> Counter[tuple[Any, ...]]:
         """What was found."""

@@ -14,6 +14,7 @@ import pytest
 
 import handfast as hf
 from handfast.core.join_core import JoinCore
+from handfast.engines.local.layout import Layout
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY
 from handfast.plan import LOCAL_JOINS
 from tests.agreement.order import groups, stands_in_order
@@ -103,6 +104,70 @@ def test_a_core_that_fails_stops_the_session_with_its_error(forwarding: str, mon
             session.push("s", table(*range(50)))
     with pytest.raises(hf.EngineError, match="closed"):
         session.push("s", table(1))
+    assert [] == own_threads()
+
+
+@pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
+@pytest.mark.parametrize("cores", [1, 3])
+def test_an_interrupted_session_is_closed_and_says_so(
+    cores: int, forwarding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = hf.LocalOptions(cores=cores, forwarding=forwarding)
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=own)
+    session.push("r", table(*range(50)))
+
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(session._join.cores), "feed", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        session.push("s", table(1))
+    with pytest.raises(hf.EngineError, match="closed"):
+        session.push("s", table(1))
+    assert [] == session.close()
+    assert [] == own_threads()
+
+
+def test_leaving_by_an_error_ends_the_threads() -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2)) as session,
+    ):
+        session.push("r", table(*range(50)))
+        raise ZeroDivisionError
+    assert [] == own_threads()
+
+
+def test_a_session_is_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("os.getpid", lambda: -1)
+        for call in (lambda: session.push("r", table(1)), session.close):
+            with pytest.raises(hf.EngineError, match="belongs to the process that opened it"):
+                call()
+    session.close()
+
+
+def test_a_cpu_that_is_gone_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handfast.engines.local.low_latency.layout", lambda cores: Layout((4095,) * cores, ""))
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2))
+    session.push("r", table(1))
+    assert 1 == sum(batch.num_rows for batch in session.push("s", table(2)))
+    session.close()
+
+
+def test_a_thread_that_cannot_start_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts, started = threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        starts(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(hf.EngineError, match="gives no thread to a core: can't start new thread; ask for fewer cores"):
+        hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=3))
     assert [] == own_threads()
 
 

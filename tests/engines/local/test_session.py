@@ -184,6 +184,13 @@ def test_an_unbounded_stream_needs_a_lateness() -> None:
         hf.session(SPEC, {"r": SCHEMA})
     with pytest.raises(hf.SpecError, match="needs the schema of every stream"):
         hf.session(SPEC, None)  # type: ignore[arg-type]
+    with pytest.raises(hf.SpecError, match=r"options must be hf\.LocalOptions"):
+        hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options={"cores": 2})  # type: ignore[arg-type]
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA})
+    with pytest.raises(hf.SpecError, match=r"has no stream \['r'\]"):
+        session.push(["r"], _rows((1, 1)))  # type: ignore[arg-type]
+    with pytest.raises(hf.SpecError, match="must be given by stream"):
+        session.push_together("r")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [{"cores": True}, {"cores": "2"}, {"memory_limit": "1GB"}, {"memory_limit": 0}])

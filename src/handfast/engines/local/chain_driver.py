@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from time import perf_counter
 
 import numpy as np
@@ -41,6 +42,8 @@ class ChainDriver:
         self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
         weakref.finalize(self, self._crew.stop)
         self._windows = Windows(plan)
+        # for each end, messages for which there was no room yet; removals go into the end opposite to their tuples
+        self._unsent: tuple[deque[Message], deque[Message]] = (deque(), deque())
         self._collector = InOrder() if plan.join.spec.in_order else None
 
     @property
@@ -49,34 +52,41 @@ class ChainDriver:
         return self._collector.held if self._collector is not None else 0.0
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
-        for stream, message in self._windows.messages(admitted, horizon):
-            self._send(stream, message)
-        self.chain.weigh()
+        self._take(admitted, horizon)
+        for end in (R, S):
+            while self._unsent[end]:
+                self._crew.wait_until(lambda end=end: self.chain.entries[end].room > 0)  # type: ignore[misc]
+                self._send()
         yield from self._collect()
 
-    # a walk takes its time: nobody waits for it
-    offer = feed
+    def offer(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        self._take(admitted, horizon)
+        yield from self.poll()
 
     def poll(self) -> Iterator[pa.RecordBatch]:
+        self._send()
+        yield from self._collect()
+
+    def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+        self._take(admitted, horizon)
+        for end in (R, S):
+            self._unsent[end].append(Signal.FLUSH)
+        yield from self.feed([None, None], horizon)
+        self._crew.wait_until(lambda: self.chain.is_flushed)
+        self.stop()
         yield from self._collect()
 
     def work(self) -> tuple[int, float]:
         return max(((core.met, core.busy) for core in self.chain.cores), key=lambda work: work[1])
 
-    def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
-        yield from self.feed(admitted, horizon)
-        for stream in (R, S):
-            self._send(stream, Signal.FLUSH)
-        self._crew.wait_until(lambda: self.chain.is_flushed)
-        self.stop()
-        yield from self._collect()
+    def backlog(self) -> int:
+        return sum(len(message) for own in self._unsent for message in own if isinstance(message, Block))
 
     def tally(self, stream: int) -> Tally:
         return Tally(0, self._windows.live[stream], self._windows.expired[stream])
 
     def room(self) -> float:
-        # half of it is for removals
-        return min(entry.room for entry in self.chain.entries) // 2 * _ROWS
+        return inf
 
     def stored_bytes(self) -> int:
         return sum(block.batch.nbytes for own in self._windows.blocks for block in own)
@@ -98,11 +108,17 @@ class ChainDriver:
     def stop(self) -> None:
         self._crew.stop()
 
-    def _send(self, end: int, message: Message) -> None:
-        """Send into the end where a stream enters; stall as long as that channel is full."""
-        entry = self.chain.entries[end]
-        self._crew.wait_until(lambda: entry.room > 0)
-        entry.send(message)
+    def _take(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
+        """Make messages of new blocks, and of the removals that are due."""
+        for end, message in self._windows.messages(admitted, horizon):
+            self._unsent[end].append(message)
+        self.chain.weigh()
+
+    def _send(self) -> None:
+        """Send what there is room for, each end in order."""
+        for entry, unsent in zip(self.chain.entries, self._unsent, strict=True):
+            while unsent and entry.room:
+                entry.send(unsent.popleft())
 
     def _collect(self) -> Iterator[pa.RecordBatch]:
         self._crew.check()

@@ -57,6 +57,10 @@ class Cores(Protocol):
         """Where the tuples of a stream are at this moment."""
         ...
 
+    def backlog(self) -> int:
+        """How many tuples were offered and have not been joined."""
+        ...
+
     def room(self) -> float:
         """How many tuples can be taken in without waiting, as far as the cores know."""
         ...

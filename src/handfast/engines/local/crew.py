@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Thread
+from threading import Thread, current_thread
 from time import perf_counter
 
 from handfast.engines.local.channel import Bell
 from handfast.engines.local.layout import pin
+from handfast.errors import EngineError
 
 Work = Callable[[], bool]  # does something, if there is anything to do
 
@@ -25,8 +26,12 @@ class Crew:
             Thread(target=self._run, args=(number, work, place), name=f"handfast core {number}", daemon=True)
             for number, (work, place) in enumerate(zip(works, places, strict=True))
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError as error:
+            self.stop()
+            raise EngineError(f"The system gives no thread to a core: {error}; ask for fewer cores") from error
 
     def check(self) -> None:
         """Raise the error of a core that has failed."""
@@ -39,7 +44,9 @@ class Crew:
         for bell in self._bells:
             bell.ring()
         for thread in self._threads:
-            thread.join()
+            # a forgotten session may be collected in one of its own threads
+            if thread.ident is not None and thread is not current_thread():
+                thread.join()
 
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Sleep until something is so, or a core fails."""
@@ -49,9 +56,9 @@ class Crew:
         self.check()
 
     def _run(self, number: int, work: Work, place: int | None) -> None:
-        pin(place)
         bell = self._bells[number]
         try:
+            pin(place)
             while not self._stopped:
                 if not work():
                     start = perf_counter()

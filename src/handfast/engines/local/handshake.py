@@ -164,6 +164,7 @@ class HandshakeCore:
         if self._early[stream] and self._is_last(stream):
             self._early[stream] -= 1
             self._join.remove(stream, block)
+            self._tell_neighbours()
         else:
             self.windows[stream].append(block)
             self.sizes[stream] += len(block)

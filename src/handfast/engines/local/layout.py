@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,4 +58,5 @@ def _cpus(text: str) -> list[int]:
 def pin(place: int | None) -> None:
     """Keep the thread that calls on one CPU."""
     if place is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {place})
+        with suppress(OSError):  # the CPU may have been taken from this process meanwhile: then it runs anywhere
+            os.sched_setaffinity(0, {place})

@@ -41,6 +41,12 @@ class _Step:
     blocks: list[Block | None]
     horizon: Horizon
 
+    @property
+    def home_bytes(self) -> int:
+        """What the tuples take that are at home at the core."""
+        held = [block for block in self.blocks if block is not None]
+        return sum(block.batch.nbytes * block.at_home // len(block) for block in held)
+
 
 class _Core:
     """One core with its channel, and what it has found."""
@@ -52,6 +58,7 @@ class _Core:
         self.found: deque[tuple[int, float, pa.RecordBatch]] = deque()  # step, when, matches
         self.done = 0
         self.sent = [0] * len(plan.join.schemas)  # by stream, the tuples at home here that were handed over
+        self.sent_bytes = self.taken_bytes = 0  # of the same
         # by stream, those of them that were taken in, and that are gone: set at once, so that they always fit together
         self.counts = ((0,) * len(plan.join.schemas),) * 2
         self.met = 0
@@ -86,6 +93,7 @@ class _Core:
             for before, block in zip(self.counts[0], step.blocks, strict=True)
         )
         self.counts = (taken, tuple(self.join.expired))
+        self.taken_bytes += step.home_bytes
         self.done = step.number
 
 
@@ -130,6 +138,7 @@ class LowLatency:
             step = _Step(self._step, [own.get(number) for own in sent], horizon)
             for stream, block in enumerate(step.blocks):
                 core.sent[stream] += block.at_home if block is not None else 0
+            core.sent_bytes += step.home_bytes
             if self._crew is None:
                 core.take_in(step)
             else:
@@ -163,6 +172,9 @@ class LowLatency:
         taken, gone = (sum(own[k][stream] for own in counts) for k in (0, 1))
         return Tally(sum(core.sent[stream] for core in self.cores) - taken, taken - gone, gone)
 
+    def backlog(self) -> int:
+        return sum(self.tally(stream).waiting for stream in range(len(self._routers)))
+
     def room(self) -> float:
         return inf if all(core.steps.room for core in self.cores) else 0
 
@@ -170,7 +182,9 @@ class LowLatency:
         return max(((core.met, core.busy) for core in self.cores), key=lambda work: work[1])
 
     def stored_bytes(self) -> int:
-        return sum(block.batch.nbytes for core in self.cores for block in core.join.blocks())
+        queued = sum(core.sent_bytes - core.taken_bytes for core in self.cores)
+        stored: int = sum(block.batch.nbytes for core in self.cores for block in core.join.blocks())
+        return queued + stored
 
     def metrics(self) -> tuple[CoreMetrics, ...]:
         idle = self._crew.idle if self._crew is not None else [0.0] * len(self.cores)

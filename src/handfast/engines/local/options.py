@@ -28,7 +28,7 @@ class LocalOptions:
             its rows have been joined. "reject" and "shed" never wait: `push` returns the matches that are there by
             then, `poll` those that came since, and rows that find no room are refused. "shed" also refuses a part of
             the rows before that, so that the cores are no busier than `target_load`. Either way they count as shed.
-        capacity: With "reject" and "shed", how many rows may wait to be joined.
+        capacity: With "reject" and "shed", how many rows may wait to be joined, beside those that wait for their place.
         shedding: With "shed", which rows of a batch are refused: "uniform", any, or "oldest", the lowest times.
         target_load: With "shed", how busy the cores should be, from 0 to 1.
         memory_limit: In a session, how many bytes the stored tuples may take; a batch that would go beyond it is
@@ -58,7 +58,8 @@ class LocalOptions:
                 raise SpecError(f"LocalOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
         if not _is_positive(self.capacity):
             raise SpecError(f"LocalOptions(capacity=…) must be a positive number of rows, not {self.capacity!r}")
-        if not isinstance(self.target_load, int | float) or not 0 < self.target_load <= 1:
+        is_number = isinstance(self.target_load, int | float) and not isinstance(self.target_load, bool)
+        if not is_number or not 0 < self.target_load <= 1:
             raise SpecError(f"LocalOptions(target_load=…) must be above 0 and at most 1, not {self.target_load!r}")
         if self.memory_limit is not None and not _is_positive(self.memory_limit):
             raise SpecError(

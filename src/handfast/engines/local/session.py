@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
@@ -42,6 +43,8 @@ class Session:
         missing = [name for name in spec.names if name not in schemas]
         if missing:
             raise SpecError(f"The session needs the schema of stream {missing[0]!r}: schemas={{{missing[0]!r}: …}}")
+        if options is not None and not isinstance(options, LocalOptions):
+            raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
         self._options = options or LocalOptions()
         for name in spec.names:
             if not isinstance(schemas[name], pa.Schema):
@@ -72,6 +75,7 @@ class Session:
         self._door = Door(self._options)
         self._matches = 0
         self._left = self._closed = False
+        self._process = os.getpid()
 
     @property
     def schema(self) -> pa.Schema:
@@ -84,11 +88,14 @@ class Session:
 
         A batch that does not fit is refused whole, and the session goes on as if it had not come.
         """
+        self._position(stream)
         return self.push_together({stream: rows})
 
     def push_together(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
         """Take in one batch of several streams at once: late is what the watermark had passed before any of them."""
         self._check_open()
+        if not isinstance(streams, Mapping):
+            raise SpecError(f"The batches must be given by stream, like {{'r': rows}}, not as {streams!r}")
         positions = {name: self._position(name) for name in streams}
         batches = {name: self._fitting(name, rows) for name, rows in streams.items()}
         self._check_memory(sum(batch.nbytes for batch in batches.values()))
@@ -121,6 +128,7 @@ class Session:
         """End every stream; give the matches that waited for what might still come."""
         if self._closed:
             return []
+        self._check_process()
         given = self._guarded(self._join.close)
         self._closed = True
         return given
@@ -156,6 +164,9 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._left = True  # takes no more rows; `close` still gives the matches that waited
+        if error is not None:
+            self._closed = True
+            self._join.cores.stop()
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -168,7 +179,7 @@ class Session:
             return
         cores = self._join.cores
         self._door.observe(sum(len(b) for b in blocks if b is not None), self._clock(), cores.work())
-        backlog = sum(cores.tally(stream).waiting for stream in range(len(blocks)))
+        backlog = cores.backlog()
         for stream, (name, block) in enumerate(zip(self._schemas, blocks, strict=True)):
             if block is None:
                 continue
@@ -185,9 +196,12 @@ class Session:
         """What is given; an error closes the session."""
         try:
             return self._count(list(give()))
-        except Exception as error:
-            self._closed = True  # the rows were let in, and what became of them is not known
+        except BaseException as error:
+            # the rows were let in, and what became of them is not known
+            self._closed = True
             self._join.cores.stop()
+            if not isinstance(error, Exception):
+                raise
             raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
 
     def _count(self, matches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -211,7 +225,7 @@ class Session:
         return StreamMetrics(self._rows_in[name], waiting, tally.live, tally.expired, late, shed, rejected)
 
     def _position(self, stream: str) -> int:
-        if stream not in self._schemas:
+        if not isinstance(stream, str) or stream not in self._schemas:
             raise SpecError(f"The session has no stream {stream!r}; it has {', '.join(self._schemas)}")
         return list(self._schemas).index(stream)
 
@@ -249,7 +263,12 @@ class Session:
                 "was lost: push smaller batches, shorten the windows, read late_rows(), or raise the limit"
             )
 
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:  # its threads have stayed behind
+            raise EngineError("The session belongs to the process that opened it; open one in this process")
+
     def _check_open(self) -> None:
+        self._check_process()
         if self._closed or self._left:
             raise EngineError("The session is closed; open a new one with hf.session(…)")
 
