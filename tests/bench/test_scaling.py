@@ -49,5 +49,6 @@ def test_the_rate_is_where_all_pairs_are_tried_in_time() -> None:
 
 
 def test_a_ratio_is_the_median_over_turns() -> None:
-    assert Ratio(2.0, 1.0, 4.0) == Ratio.of([2.0, 4.0, 1.0], [1.0, 1.0, 1.0])
-    assert "2.00 (1.00–4.00)" == str(Ratio.of([2.0, 4.0, 1.0], [1.0, 1.0, 1.0]))
+    ratio = Ratio.of([2.0, 4.0, 1.0, 3.0, 5.0], [1.0] * 5)
+    assert Ratio(3.0, 2.0, 4.0) == ratio
+    assert "3.00 (2.00–4.00)" == str(ratio)

@@ -63,6 +63,24 @@ def speed(bench: Bench, options: LocalOptions, *, block: int, blocks: int) -> Sp
     return Speed(seconds, block * blocks, bench.window * block * blocks, matches)
 
 
+def compare(bench: Bench, options: Mapping[str, LocalOptions], *, block: int, blocks: int) -> dict[str, list[Speed]]:
+    """How fast each block of S meets a full window of R, in several sessions by turns; the first two only warm up.
+
+    The turns are as short as a block: what else the machine does meets all sessions alike.
+    """
+    sessions = {name: bench.session(own) for name, own in options.items()}
+    speeds: dict[str, list[Speed]] = {name: [] for name in sessions}
+    for k in range(blocks + 2):
+        batch = bench.rows("s", k * block, block)
+        for name, session in sessions.items():
+            start = perf_counter()
+            matches = sum(found.num_rows for found in session.push("s", batch))
+            speeds[name].append(Speed(perf_counter() - start, block, bench.window * block, matches))
+    for session in sessions.values():
+        session.close()
+    return {name: own[2:] for name, own in speeds.items()}
+
+
 def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int:
     """How many matches a block of S has; an error where any of the options does not find those of the oracle."""
     tables = {"r": bench.rows("r", 0, bench.window), "s": bench.rows("s", 0, block)}
@@ -88,19 +106,20 @@ def in_turns(runs: Mapping[str, Callable[[], T]], turns: int) -> dict[str, list[
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How much faster one is than another: the median over turns, and the least and greatest."""
+    """How much faster one is than another: the median over turns, and its quartiles."""
 
     median: float
-    least: float
-    most: float
+    low: float
+    high: float
 
     @staticmethod
     def of(faster: Sequence[float], slower: Sequence[float]) -> Ratio:
         ratios = [a / b for a, b in zip(faster, slower, strict=True)]
-        return Ratio(statistics.median(ratios), min(ratios), max(ratios))
+        low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
+        return Ratio(float(middle), float(low), float(high))
 
     def __str__(self) -> str:
-        return f"{self.median:.2f} ({self.least:.2f}–{self.most:.2f})"
+        return f"{self.median:.2f} ({self.low:.2f}–{self.high:.2f})"
 
 
 def message_seconds(pair_seconds: float, *, block: int, blocks: int) -> float:

@@ -22,7 +22,17 @@ from rich.console import Console
 from rich.table import Table
 
 from handfast.bench import balance, model, plots
-from handfast.bench.measure import FORWARDINGS, Ratio, Speed, checked, in_turns, latency, message_seconds, speed
+from handfast.bench.measure import (
+    FORWARDINGS,
+    Ratio,
+    Speed,
+    checked,
+    compare,
+    in_turns,
+    latency,
+    message_seconds,
+    speed,
+)
 from handfast.bench.workload import Bench
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
@@ -40,6 +50,7 @@ class Size:
     """How much is run: enough to be measured, or only enough to be seen to run."""
 
     turns: int
+    samples: int
     scan_window: int
     dense_window: int
     blocks: int
@@ -47,8 +58,10 @@ class Size:
     slow_window: int
 
 
-WHOLE = Size(turns=7, scan_window=1_000_000, dense_window=300_000, blocks=12, latencies=300, slow_window=60_000)
-QUICK = Size(turns=2, scan_window=100_000, dense_window=50_000, blocks=3, latencies=40, slow_window=6_400)
+WHOLE = Size(
+    turns=5, samples=40, scan_window=800_000, dense_window=300_000, blocks=12, latencies=300, slow_window=60_000
+)
+QUICK = Size(turns=2, samples=4, scan_window=100_000, dense_window=50_000, blocks=3, latencies=40, slow_window=6_400)
 
 
 @dataclass
@@ -129,36 +142,32 @@ def _check(dense: Bench, cores: list[int]) -> None:
 
 
 def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:
-    runs = {
-        str(n): partial(speed, bench, LocalOptions(cores=n, local_join=SCAN), block=1024, blocks=size.blocks)
-        for n in cores
-    }
-    turns = {int(name): own for name, own in in_turns(runs, size.turns).items()}
-    one = [own.pairs_per_second for own in turns[1]]
+    options = {str(n): LocalOptions(cores=n, local_join=SCAN) for n in cores}
+    speeds = {int(n): own for n, own in compare(bench, options, block=1024, blocks=size.samples).items()}
+    one = [own.pairs_per_second for own in speeds[1]]
     for n in cores:
-        pairs = [own.pairs_per_second for own in turns[n]]
-        rate = statistics.median(own.rate(MINUTES_15) for own in turns[n])
-        ideal = statistics.median(own.rate(MINUTES_15) for own in turns[1]) * n**0.5
+        pairs = [own.pairs_per_second for own in speeds[n]]
+        rate = statistics.median(own.rate(MINUTES_15) for own in speeds[n])
+        ideal = statistics.median(own.rate(MINUTES_15) for own in speeds[1]) * n**0.5
         report.add(
             f"scan, {n} core{'s' * (n > 1)}",
             f"{statistics.median(pairs) / 1e9:.2f} G pairs/s = {rate:,.0f} tuples/s/stream at 15 min "
             f"(√{n} of one core: {ideal:,.0f})",
             values={f"scan {n} pairs/s": pairs},
         )
-    ratio = Ratio.of([own.pairs_per_second for own in turns[2]], one)
+    ratio = Ratio.of([own.pairs_per_second for own in speeds[2]], one)
     report.add("scan, 2 cores over 1, pairs/s", str(ratio), "≥ 1.8", values={"scan 2/1": asdict(ratio)})
     report.add("the paper's, 4, 8, 32, 44 cores", ", ".join(f"{rate:,.0f}" for rate in PAPER.values()))
-    return turns
+    return speeds
 
 
 def _indexed(report: Report, bench: Bench, size: Size) -> None:
-    runs = {str(n): partial(speed, bench, LocalOptions(cores=n), block=16_384, blocks=size.blocks) for n in (1, 2)}
-    turns = in_turns(runs, size.turns)
-    one, two = ([own.matches_per_second for own in turns[name]] for name in ("1", "2"))
+    options = {str(n): LocalOptions(cores=n) for n in (1, 2)}
+    speeds = compare(bench, options, block=4_096, blocks=size.samples)
+    one, two = ([own.matches_per_second for own in speeds[n]] for n in ("1", "2"))
     ratio = Ratio.of(two, one)
-    report.add(
-        "indexed band join, one core", f"{statistics.median(one):,.0f} matches/s", values={"index matches/s": one}
-    )
+    figure = f"{statistics.median(one):,.0f} matches/s"
+    report.add("indexed band join, one core", figure, values={"index matches/s": one})
     report.add("indexed band join, 2 cores over 1, matches/s", str(ratio), "≥ 1.7", values={"index 2/1": asdict(ratio)})
 
 

@@ -185,6 +185,8 @@ class JoinCore:
         """
         if self.plan.routing is not Routing.RANGE or self.plan.cores == 1 or self.plan.join.preserved:
             return members
+        if not self._segments[1 - new.stream].everywhere and not (new.block.flags & EVERYWHERE).any():
+            return members
         r, s = (
             (new.block.flags if stream == new.stream else self._segments[stream].flags)[members[stream]]
             for stream in (0, 1)

@@ -83,7 +83,7 @@ class Output:
             times = self._at_times(new, members)
             ranks = self._at_ranks(new, members)
             assert ranks is not None
-            self._firsts.append((rows, ranks, times))
+            self._firsts.append((rows.copy(), ranks, times))
             return
         fresh = _settle(new, self._segments[0], 0, rows)
         if len(fresh):
@@ -95,16 +95,19 @@ class Output:
         return new.block.batch.take(pa.array(at)) if stream == new.stream else self._segments[stream].take(at)
 
     def _times(self, new: Arrivals, stream: int, at: Positions) -> Numbers:
-        return new.block.times[at] if stream == new.stream else self._segments[stream].times[at]
+        # by Arrow, which lets other threads run meanwhile
+        times = new.block.times if stream == new.stream else self._segments[stream].times
+        taken: Numbers = pa.array(times).take(pa.array(at)).to_numpy()
+        return taken
 
     def _at_times(self, new: Arrivals, members: Members) -> Numbers:
         """The time of each match's `at`: the highest, unless tuples stand in another order."""
-        times = np.stack([self._times(new, stream, at) for stream, at in members.items()])
+        times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
             last = np.argmax(self._ranks(new, members), axis=0)
-            of_last: Numbers = times[last, np.arange(len(last))]
+            of_last: Numbers = np.stack(times)[last, np.arange(len(last))]
             return of_last
-        highest: Numbers = np.max(times, axis=0)
+        highest: Numbers = np.maximum.reduce(times) if len(times) > 2 else np.maximum(*times)
         return highest
 
     def _at_ranks(self, new: Arrivals, members: Members) -> Numbers | None:

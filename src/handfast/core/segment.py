@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.flow.block import Block, Seen
+from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
 from handfast.kernels.keys import Keys
@@ -40,6 +40,7 @@ class Segment:
         self._seen: list[_Growing] = []
         self._flags = _Growing(np.dtype(np.uint8))
         self._live = 0
+        self.everywhere = False  # whether some of these tuples went to every core
         self._torn = False  # a merged block's tuples do not stand side by side
         self.indexes = {pair: index() for pair, index in pairs.items()}
         self._wild = {pair: np.empty(0, np.int64) for pair in self.indexes}
@@ -97,6 +98,7 @@ class Segment:
         for known, seen in zip(self._seen, block.seen, strict=True):
             known.append(seen)
         self._flags.append(block.flags)
+        self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
             self._wild[pair] = np.concatenate([self._wild[pair], start + np.flatnonzero(keys[pair].wild)])
@@ -150,18 +152,24 @@ class Segment:
 
     def take(self, positions: Positions) -> pa.RecordBatch:
         """The stored tuples at these positions."""
-        owners = self._owners(positions)
-        held = np.unique(owners)
-        if len(held) == 1:
-            return self.blocks[held[0]].batch.take(pa.array(positions - self._starts[held[0]]))
-        places = [np.flatnonzero(owners == k) for k in held]
-        parts = [
-            self.blocks[k].batch.take(pa.array(positions[own] - self._starts[k]))
-            for k, own in zip(held, places, strict=True)
-        ]
-        back = np.empty(len(positions), np.int64)
-        back[np.concatenate(places)] = np.arange(len(positions))
-        return pa.concat_batches(parts).take(pa.array(back))
+        rows = pa.array(self._rows(positions))
+        if len(self.blocks) == 1:
+            return self.blocks[0].batch.take(rows)
+        batches = [block.batch for block in self.blocks]
+        try:
+            taken = pa.Table.from_batches(batches).unify_dictionaries().take(rows).combine_chunks()
+        except pa.ArrowNotImplementedError:  # some types are gathered from whole columns only
+            return pa.concat_batches(batches).take(rows)
+        return pa.RecordBatch.from_arrays([_whole(column) for column in taken.columns], schema=taken.schema)
+
+    def _rows(self, positions: Positions) -> Positions:
+        """Where the tuples at these positions stand when all blocks are one behind the other."""
+        if self.first + self._live == len(self._times):
+            return positions - self.first  # no block in the middle has gone
+        starts = np.array(self._starts)
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(block) for block in self.blocks])[:-1]])
+        rows: Positions = positions + (before - starts)[self._owners(positions)]
+        return rows
 
     def settle(self, positions: Positions) -> Positions:
         """Mark these tuples, and give back those of them, each once, that were not marked before."""
@@ -178,6 +186,13 @@ class Segment:
     def _owners(self, positions: Positions) -> NDArray[np.int64]:
         """The number of each position's block."""
         return np.searchsorted(np.array(self._starts), positions, side="right") - 1
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column of few rows in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _size(block: Block) -> int:

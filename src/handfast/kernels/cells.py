@@ -26,6 +26,7 @@ class CellIndex:
         self._loops = chains
         self.oldest = 0
         self._count = 0
+        self._pieces: tuple[Positions, Positions] | None = None
         self._stored: Cells = np.empty(capacity, np.uint64)
         self._links: Positions = np.empty(capacity, np.int64)
         self._present: NDArray[np.bool_] = np.empty(capacity, np.bool_)
@@ -42,13 +43,17 @@ class CellIndex:
         self._count = stop
 
     def probe(self, keys: Keys) -> Iterator[tuple[Positions, Positions]]:
-        """The candidates of each probing tuple, as (probe, position) pairs, piece by piece."""
+        """The candidates of each probing tuple, as (probe, position) pairs, piece by piece.
+
+        A piece is overwritten by the next one. New memory for each would have the threads wait for each other: the
+        system gives it to one at a time.
+        """
         base, present = keys.base, keys.present
         none = np.zeros(len(base), np.int64)
         first, second = [*keys.ranges, (none, none), (none, none)][:2]
         state = np.array([0, 0, 0, self._loops.NOT_STARTED], np.int64)
         while state[0] < len(base):
-            probes, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+            probes, found = self._room
             n = self._loops.probe(
                 base,
                 *first,
@@ -64,6 +69,13 @@ class CellIndex:
             )
             if n:
                 yield probes[:n], found[:n]
+
+    @property
+    def _room(self) -> tuple[Positions, Positions]:
+        """Where pieces are written."""
+        if self._pieces is None or len(self._pieces[0]) != _CAPACITY:
+            self._pieces = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+        return self._pieces
 
     def _grow(self, needed: int) -> None:
         capacity = max(2 * len(self._links), needed)

@@ -19,6 +19,7 @@ Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in stream 1
 
 _RUN = 1 << 13  # inner tuples scanned at a time: their columns stay in the cache, and most runs lie in all windows
+_LONG_RUN = 1 << 16  # where all of them lie in all windows
 _CAPACITY = 1 << 18  # pairs found before they are handed on
 
 
@@ -41,12 +42,7 @@ class PairKernels:
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
         o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
         resume = np.zeros(1, np.int64)
-        for start in range(0, len(i_columns), _RUN):
-            stop = min(start + _RUN, len(i_columns))
-            apart = _apart(i_columns.times[start:stop], o_columns.times)
-            if not self._reachable(apart):
-                continue
-            windowed = not self._inside(apart)
+        for start, stop, windowed in self._runs(i_columns.times, o_columns.times):
             kernel = scan_kernel(self._shape, self._slots, self._rule.counted, outer, nullable, windowed)
             position = 0
             while position < len(o_columns):
@@ -78,6 +74,30 @@ class PairKernels:
         kept = self._filters.holding((r, s), pairs)
         return pairs[0][kept], pairs[1][kept]
 
+    def _runs(self, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> Iterator[tuple[int, int, bool]]:
+        """The inner tuples run by run: where each starts and stops, and whether the windows have to be looked at.
+
+        Neighbours for which they need not be are one run, as long as it stays in the cache: fewer calls, so that
+        threads seldom wait for each other's.
+        """
+        longest = min(_LONG_RUN, _CAPACITY)  # a kernel needs room for all of a run
+        low, high = int(outer.min()), int(outer.max())
+        inside_from: int | None = None
+        for start in range(0, len(inner), _RUN):
+            stop = min(start + _RUN, len(inner))
+            part = inner[start:stop]
+            apart = int(part.min()) - high, int(part.max()) - low
+            inside = self._inside(apart)
+            if inside_from is not None and (not inside or stop - inside_from > longest):
+                yield inside_from, start, False
+                inside_from = None
+            if inside:
+                inside_from = start if inside_from is None else inside_from
+            elif self._reachable(apart):
+                yield start, stop, True
+        if inside_from is not None:
+            yield inside_from, len(inner), False
+
     def _reachable(self, apart: tuple[int, int]) -> bool:
         """Whether tuples so far apart can be in a window together; where tuples are counted, times do not tell."""
         least, most = apart
@@ -89,11 +109,6 @@ class PairKernels:
         least, most = apart
         shortest = min(self._rule.lengths)
         return not self._rule.stamped and -shortest < least and most < shortest
-
-
-def _apart(some: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, int]:
-    """The least and the greatest difference between times of two runs."""
-    return int(some.min()) - int(others.max()), int(some.max()) - int(others.min())
 
 
 class TupleKernel:
