@@ -52,16 +52,13 @@ class Size:
     turns: int
     samples: int
     scan_window: int
-    dense_window: int
     blocks: int
     latencies: int
     slow_window: int
 
 
-WHOLE = Size(
-    turns=5, samples=40, scan_window=800_000, dense_window=300_000, blocks=12, latencies=300, slow_window=60_000
-)
-QUICK = Size(turns=2, samples=4, scan_window=100_000, dense_window=50_000, blocks=3, latencies=40, slow_window=6_400)
+WHOLE = Size(turns=5, samples=40, scan_window=800_000, blocks=12, latencies=300, slow_window=60_000)
+QUICK = Size(turns=2, samples=4, scan_window=100_000, blocks=3, latencies=40, slow_window=6_400)
 
 
 @dataclass
@@ -87,17 +84,17 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
         ) from None
     size = QUICK if quick else WHOLE
     report = Report(setting(size))
-    sparse, dense = Bench(size.scan_window), Bench(size.dense_window, domain=1_000)
+    bench = Bench(size.scan_window)
     cores = sorted({1, 2, *(n for n in (4, 8, 16, 32) if n <= (os.cpu_count() or 1))})
     with console.status("matches are compared before anything is timed"):
-        _check(dense, cores)
+        _check(cores)
     with console.status("throughput by cores"):
-        scans = _scaling(report, sparse, cores, size)
+        scans = _scaling(report, bench, cores, size)
     with console.status("an indexed band join"):
-        _indexed(report, dense, size)
+        _indexed(report, bench, size)
     with console.status("local joins, and SIMD"):
-        joins = _local_joins(report, sparse, size)
-        simd = _simd(report, sparse, size)
+        joins = _local_joins(report, bench, size)
+        simd = _simd(report, bench, size)
     with console.status("balance"):
         _balance(report, size)
     with console.status("latency"):
@@ -135,10 +132,10 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _check(dense: Bench, cores: list[int]) -> None:
+def _check(cores: list[int]) -> None:
     every = [LocalOptions(cores=n, local_join=own) for n in cores for own in LOCAL_JOINS]
     walking = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
-    checked(Bench(1_000, domain=dense.domain), [*every, *walking], block=500)
+    checked(Bench(1_000, domain=1_000), [*every, *walking], block=500)
 
 
 def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:
@@ -163,7 +160,7 @@ def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict
 
 def _indexed(report: Report, bench: Bench, size: Size) -> None:
     options = {str(n): LocalOptions(cores=n) for n in (1, 2)}
-    speeds = compare(bench, options, block=4_096, blocks=size.samples)
+    speeds = compare(bench, options, block=16_384, blocks=size.samples)
     one, two = ([own.matches_per_second for own in speeds[n]] for n in ("1", "2"))
     ratio = Ratio.of(two, one)
     figure = f"{statistics.median(one):,.0f} matches/s"

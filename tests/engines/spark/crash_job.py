@@ -41,7 +41,7 @@ BAND = "r.x BETWEEN s.a - 10 AND s.a + 10"
 JOINS = {"range": (BAND, "short"), "meet": ("(r.x + s.a) % 23 = 0 AND r.y < s.b", "short"), "count": (BAND, "mixed")}
 WINDOWS: dict[str, Any] = {
     "short": {"r": "2 seconds", "s": "3 seconds"},  # many tuples expire
-    "long": "9 seconds",  # blocks are merged
+    "long": "40 seconds",  # blocks are merged
     "mixed": {"r": "100 rows", "s": "3 seconds"},  # a sequencer stands before the cores
 }
 
