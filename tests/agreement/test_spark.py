@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-BATCH_CASES = 90
-STREAMING_CASES = 30
+BATCH_CASES = 70
+STREAMING_CASES = 24
 
 
 @pytest.mark.parametrize("start", range(0, BATCH_CASES, 10))

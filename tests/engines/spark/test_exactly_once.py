@@ -157,6 +157,7 @@ def test_tasks_that_fail_and_run_again_lose_no_match_and_repeat_none(
 # -- caches lost -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_workers_that_live_for_one_task_only_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
     crash_job.write_files(tmp_path / "inputs", last=2)
