@@ -37,3 +37,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+# files of long tests, each of which runs in one process: they begin first, so that none is left at the end
+_LONG = (
+    "test_kills.py",
+    "test_exactly_once.py",
+    "test_interrupt.py",
+    "test_write.py",
+    "test_kinds.py",
+    "test_connect.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files in front; the order is the same in every process."""
+    order = {name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: order.get(item.path.name, len(_LONG)))
