@@ -413,8 +413,8 @@ def a_row_without_a_key_forgotten_though_it_matches_nothing(patch: pytest.Monkey
 def preserved_rows_on_several_cores(patch: pytest.MonkeyPatch) -> None:
     make_plan = plan.make_plan
 
-    def other_anchor(*args: Any) -> Any:
-        made = make_plan(*args)
+    def other_anchor(*args: Any, **asked: Any) -> Any:
+        made = make_plan(*args, **asked)
         return replace(made, anchor=1 - made.anchor) if made.join.preserved else made
 
     patch.setattr(plan, "make_plan", other_anchor)
