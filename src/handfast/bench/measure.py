@@ -177,6 +177,3 @@ def latency(bench: Bench, forwarding: str, *, cores: int, block: int, blocks: in
         now = perf_counter()
         waits += [now - arrivals[int(row)] for row in found.column("s_id").to_numpy()]
     return Latency(waits, scan)
-
-
-FORWARDINGS = (LOW_LATENCY, HANDSHAKE)

@@ -23,7 +23,6 @@ from rich.table import Table
 
 from handfast.bench import balance, model, plots
 from handfast.bench.measure import (
-    FORWARDINGS,
     Ratio,
     Speed,
     checked,
@@ -34,7 +33,7 @@ from handfast.bench.measure import (
     speed,
 )
 from handfast.bench.workload import Bench
-from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
+from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
 from handfast.kernels import compile as kernels
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
@@ -209,7 +208,7 @@ def _lanes(width: int) -> Iterator[None]:
 
 
 def _balance(report: Report, size: Size) -> None:
-    for forwarding in FORWARDINGS:
+    for forwarding in FORWARDING:
         worst = balance.after_bursts(forwarding, 4)
         report.add(
             f"balance under bursts and skew, 4 cores, {forwarding}",
@@ -231,7 +230,7 @@ def _balance(report: Report, size: Size) -> None:
 
 def _latency(report: Report, size: Size) -> dict[str, list[float]]:
     bench, waits = Bench(size.scan_window // 4, domain=1_000), {}
-    for forwarding in FORWARDINGS:
+    for forwarding in FORWARDING:
         seen = latency(bench, forwarding, cores=2, block=256, blocks=size.latencies)
         waits[forwarding] = seen.seconds
         p50, p99 = seen.quantile(0.5), seen.quantile(0.99)

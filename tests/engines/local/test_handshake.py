@@ -48,20 +48,22 @@ ROWS = pa.table({"ts": pa.array([0], pa.timestamp("us")), "x": [1]})
 
 
 def two_cores() -> Walk:
-    """Two cores, one tuple of R and one of S, nothing sent yet."""
+    """Two cores: r has entered at the left one, and s at the right one."""
     spec = {"on": "r.x = s.x", "window": "1 minute", "time": "ts"}
     tables = {"r": ROWS, "s": ROWS}
-    return Walk(Case(SHAPES[0], ("r", "s"), spec, "1 minute", tables, [tables], 2), cores=2, capacity=8, rows=1)
+    walk = Walk(Case(SHAPES[0], ("r", "s"), spec, "1 minute", tables, [tables], 2), cores=2, capacity=8, rows=1)
+    left, right = walk.chain.cores
+    assert walk.send()
+    assert walk.send()
+    assert left.process_left(walk.found.append)
+    assert right.process_right(walk.found.append)
+    return walk
 
 
 def crossing() -> Walk:
     """r has been sent right and s left, and neither has been received: both are between the cores."""
     walk = two_cores()
     left, right = walk.chain.cores
-    assert walk.send()
-    assert walk.send()
-    assert left.process_left(walk.found.append)
-    assert right.process_right(walk.found.append)
     assert left.forward_r()
     assert right.forward_s()
     assert (1, 1) == (len(right.from_left), len(left.from_right))
@@ -92,10 +94,6 @@ def test_tuples_that_have_met_do_not_meet_again() -> None:
 def test_what_met_on_the_left_core_does_not_meet_the_copy_on_the_right_one() -> None:
     walk = two_cores()
     left, right = walk.chain.cores
-    assert walk.send()
-    assert walk.send()
-    assert left.process_left(walk.found.append)
-    assert right.process_right(walk.found.append)
     assert right.forward_s()
     assert left.process_right(walk.found.append)  # s meets r here, and is acknowledged
     assert 1 == len(walk.found)
