@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from handfast import oracle
 from handfast.bench.workload import Bench
@@ -19,6 +20,7 @@ from handfast.plan import SCAN
 from handfast.rows import tables_of
 
 T = TypeVar("T")
+_WARM = 15  # blocks that only warm up, and whose median is the pace of a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,11 @@ def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int
     return len(right)
 
 
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that this share of the values does not exceed."""
+    return float(np.quantile(values, share))
+
+
 def in_turns(runs: Mapping[str, Callable[[], T]], turns: int) -> dict[str, list[T]]:
     """Each run once in every turn, so that what else the machine does meets all of them alike."""
     results: dict[str, list[T]] = {name: [] for name in runs}
@@ -115,8 +122,7 @@ class Ratio:
     @staticmethod
     def of(faster: Sequence[float], slower: Sequence[float]) -> Ratio:
         ratios = [a / b for a, b in zip(faster, slower, strict=True)]
-        low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
-        return Ratio(float(middle), float(low), float(high))
+        return Ratio(*(quantile(ratios, share) for share in (0.5, 0.25, 0.75)))
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ({self.low:.2f}–{self.high:.2f})"
@@ -138,42 +144,65 @@ def message_seconds(pair_seconds: float, *, block: int, blocks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds from the second tuple's arrival to the result, and what a block's scan took when nothing waited."""
+    """Seconds from the second tuple's arrival to the result, by match."""
 
-    seconds: list[float]
-    scan: float
-
-    def quantile(self, share: float) -> float:
-        return float(np.quantile(self.seconds, share))
+    low_latency: list[float]
+    handshake: list[float]
+    scan: float  # what one block's scan took its busiest core, at the pace that the machine had meanwhile
 
 
-def latency(bench: Bench, forwarding: str, *, cores: int, block: int, blocks: int, load: float = 0.5) -> Latency:
-    """Feed blocks of both streams by the clock, at a part of the load that the cores can bear.
+def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 0.5) -> Latency:
+    """Feed blocks of a stream by the clock, at a part of the load that the cores can bear, to both forwardings.
 
-    A block that is due while another is joined waits, and that counts.
+    What they can bear is seen as it goes, for a shared machine is faster in one second than in the next: blocks come
+    a scan's time ÷ load apart, with the median of the last scans. The walk gets its blocks just as far apart.
     """
-    options = LocalOptions(cores=cores, forwarding=LOW_LATENCY, local_join=SCAN)
-    probe = bench.session(options)
-    scans = []
-    for k in range(20):
-        start = perf_counter()
-        probe.push("s", bench.rows("s", k * block, block))
-        scans.append(perf_counter() - start)
-    probe.close()
-    scan = statistics.median(scans[5:])
-    session = bench.session(LocalOptions(cores=cores, forwarding=forwarding, local_join=SCAN))
-    batches = [bench.rows("s", k * block, block) for k in range(blocks)]
-    due, waits, begin = scan / load, [], perf_counter()
+    session, scans, gaps = bench.session(_options(cores, LOW_LATENCY)), [], []
+
+    def join(batch: pa.Table) -> Iterator[pa.RecordBatch]:
+        before = [core.busy for core in session.metrics().cores]
+        yield from session.push("s", batch)
+        scans.append(max(core.busy - own for core, own in zip(session.metrics().cores, before, strict=True)))
+
+    for k in range(_WARM):
+        list(join(bench.rows("s", k * block, block)))
+
+    def pace() -> float:
+        gaps.append(statistics.median(scans[-_WARM:]) / load)
+        return gaps[-1]
+
+    batches = [bench.rows("s", k * block, block) for k in range(_WARM, _WARM + blocks)]
+    at_once = _waits(batches, pace, join)
+    session.close()
+    walk, apart = bench.session(_options(cores, HANDSHAKE)), iter(gaps)
+    walked = _waits(batches, lambda: next(apart), lambda batch: walk.push("s", batch), walk.close)
+    return Latency(at_once, walked, statistics.median(scans[_WARM:]))
+
+
+def _options(cores: int, forwarding: str) -> LocalOptions:
+    return LocalOptions(cores=cores, forwarding=forwarding, local_join=SCAN)
+
+
+def _waits(
+    batches: Sequence[pa.Table],
+    pace: Callable[[], float],
+    join: Callable[[pa.Table], Iterable[pa.RecordBatch]],
+    close: Callable[[], Iterable[pa.RecordBatch]] = tuple,
+) -> list[float]:
+    """For each match, the seconds since its block was due. A block that is due while another is joined waits."""
+    waits: list[float] = []
     arrivals: dict[int, float] = {}
-    for k, batch in enumerate(batches):
-        arrival = begin + k * due
-        sleep(max(0.0, arrival - perf_counter()))
-        for row in batch["id"].to_numpy():
-            arrivals[int(row)] = arrival
-        for found in session.push("s", batch):
+
+    def take(found: Iterable[pa.RecordBatch]) -> None:
+        for batch in found:
             now = perf_counter()
-            waits += [now - arrivals[int(row)] for row in found.column("s_id").to_numpy()]
-    for found in session.close():
-        now = perf_counter()
-        waits += [now - arrivals[int(row)] for row in found.column("s_id").to_numpy()]
-    return Latency(waits, scan)
+            waits.extend(now - arrivals[row] for row in batch.column("s_id").to_pylist())
+
+    arrival = perf_counter()
+    for batch in batches:
+        arrival += pace()
+        arrivals |= dict.fromkeys(batch["id"].to_pylist(), arrival)
+        sleep(max(0.0, arrival - perf_counter()))
+        take(join(batch))
+    take(close())
+    return waits
