@@ -104,6 +104,28 @@ def test_removals_of_a_whole_window_do_not_keep_a_push_waiting(stuck: threading.
     assert 150 * 150 + 1 == sum(batch.num_rows for batch in session.close())
 
 
+def test_rows_that_find_their_place_do_not_keep_advance_waiting(stuck: threading.Event) -> None:
+    spec = hf.JoinSpec(("r", "s"), "TRUE", window="1000 rows", time="ts", lateness="1 hour")
+    session = hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2, admission="reject"))
+    for start in (0, 10_000):
+        session.push_together({"r": table(start, 5), "s": table(start, 5)})
+    hour = 3_600_000_000
+
+    def advance(seconds: float) -> list[pa.RecordBatch]:
+        return [batch for name in "rs" for batch in session.advance(name, hour + int(seconds * 1_000_000))]
+
+    advance(1)
+    while any(core.queued for core in session.metrics().cores):
+        pass  # until the first rows have got the cores stuck
+    for k in range(100):  # then the channels fill
+        advance(1 + k / 1_000)
+    assert [] == advance(20)
+    assert adds_up(session.metrics())
+    assert 0 == session.metrics().streams["r"].shed
+    stuck.set()
+    assert 10 * 10 == sum(batch.num_rows for batch in session.close())
+
+
 def test_what_waits_for_the_cores_counts_for_the_memory_limit(stuck: threading.Event) -> None:
     options = hf.LocalOptions(cores=2, admission="reject", memory_limit=20_000)
     session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options)

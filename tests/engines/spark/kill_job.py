@@ -1,6 +1,7 @@
 """Joins that are killed at any moment: their rows, what the oracle says of them, and the job that runs them.
 
-`python -m tests.engines.spark.kill_job` runs one in a process of its own, whose death leaves the tests alive.
+`python -m tests.engines.spark.kill_job` is a driver that runs one after another, as it is told, in a process of its
+own, whose death leaves the tests alive.
 """
 
 from __future__ import annotations
@@ -106,7 +107,6 @@ class Job:
     folder: str
     join: str
     sink: str
-    master: str
 
     @property
     def home(self) -> Path:
@@ -118,17 +118,17 @@ class Job:
 
     @property
     def counters(self) -> Path:
-        """Where the counters of this run are, after every batch."""
+        """Where the counters of this run are in the end, after every batch."""
         return self.home / "counters.json"
 
-    def run(self) -> None:
+    def run(self, spark: SparkSession) -> None:
         """Run to the end."""
-        spark = session(self.master, self.home)
         query = self._start(spark)
         finish(query)
         counted = [hf.metrics(progress).encode() for progress in query.recentProgress if progress.numInputRows]
-        self.counters.write_text(json.dumps(counted))
-        spark.stop()
+        unfinished = self.home / "counters"
+        unfinished.write_text(json.dumps(counted))
+        unfinished.rename(self.counters)
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         streams: dict[str, DataFrame] = frames(spark, self.home / "inputs", spec(self.join).names)
@@ -150,4 +150,6 @@ if __name__ == "__main__":
     # The module as the workers know it, not __main__.
     from tests.engines.spark import kill_job
 
-    kill_job.Job(**json.loads(sys.argv[1])).run()
+    running = session(**json.loads(sys.argv[1]))
+    for told in sys.stdin:
+        kill_job.Job(**json.loads(told)).run(running)

@@ -37,8 +37,24 @@ class Process:
         self._log = folder / "log"
         with self._log.open("a") as log:
             self._driver = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                text=True,
             )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._driver.poll() is None
+
+    def tell(self, argument: Any) -> None:
+        """Send something to the process's standard input, as a line of JSON."""
+        assert self._driver.stdin is not None
+        print(json.dumps(argument), file=self._driver.stdin, flush=True)
 
     def wait_for(self, paths: list[Path]) -> None:
         """Wait until all these files are there."""

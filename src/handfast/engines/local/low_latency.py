@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
@@ -55,6 +55,7 @@ class _Core:
         self.join = JoinCore(plan)
         self.bell = Bell()
         self.steps: Channel[_Step] = Channel(_CAPACITY, reader=self.bell, writer=driver)
+        self.unsent: deque[_Step] = deque()  # steps for which there was no room yet; the driver's
         self.found: deque[tuple[int, float, pa.RecordBatch]] = deque()  # step, when, matches
         self.done = 0
         self.sent = [0] * len(plan.join.schemas)  # by stream, the tuples at home here that were handed over
@@ -117,7 +118,8 @@ class LowLatency:
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         self._submit(admitted, horizon)
-        self._wait(lambda: all(core.done == self._step for core in self.cores))
+        if self._crew is not None:
+            self._crew.wait_until(self._is_done)
         yield from self.poll()
 
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
@@ -131,7 +133,7 @@ class LowLatency:
         yield from self.poll()
 
     def _submit(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
-        """Hand new blocks to all cores; wait only where one is too far behind."""
+        """Hand new blocks to all cores, or keep them for those that are too far behind."""
         self._step += 1
         sent = self._sent(admitted)
         for number, core in enumerate(self.cores):
@@ -142,11 +144,23 @@ class LowLatency:
             if self._crew is None:
                 core.take_in(step)
             else:
-                self._wait(lambda core=core: core.steps.room > 0)  # type: ignore[misc]
-                core.steps.send(step)
+                core.unsent.append(step)
+        self._send()
+
+    def _send(self) -> None:
+        """Send what there is room for, to each core in order."""
+        for core in self.cores:
+            while core.unsent and core.steps.room:
+                core.steps.send(core.unsent.popleft())
+
+    def _is_done(self) -> bool:
+        """Whether every core has taken in all there is; sends what was kept."""
+        self._send()
+        return all(core.done == self._step for core in self.cores)
 
     def poll(self) -> Iterator[pa.RecordBatch]:
         """The matches that can be given now; in order, those of the steps that all cores have taken in."""
+        self._send()
         if self._crew is not None:
             self._crew.check()
         complete = min(core.done for core in self.cores)
@@ -176,7 +190,7 @@ class LowLatency:
         return sum(self.tally(stream).waiting for stream in range(len(self._routers)))
 
     def room(self) -> float:
-        return inf if all(core.steps.room for core in self.cores) else 0
+        return inf if all(core.steps.room > len(core.unsent) for core in self.cores) else 0
 
     def work(self) -> tuple[int, float]:
         return max(((core.met, core.busy) for core in self.cores), key=lambda work: work[1])
@@ -191,7 +205,7 @@ class LowLatency:
         return tuple(
             CoreMetrics(
                 tuple(segment.live for segment in core.join.segments),
-                len(core.steps),
+                len(core.steps) + len(core.unsent),
                 core.scanned,
                 core.matched,
                 0,
@@ -204,10 +218,6 @@ class LowLatency:
     def stop(self) -> None:
         if self._crew is not None:
             self._crew.stop()
-
-    def _wait(self, done: Callable[[], bool]) -> None:
-        if self._crew is not None:
-            self._crew.wait_until(done)
 
     def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Block]]:
         """By stream, the block that each core is handed."""
