@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast import oracle
+from handfast import evaluation
 from handfast.flow.batch import schema_of
 from tests.judges.rows import rows_of
 
@@ -105,7 +105,7 @@ def test_the_examples_were_found() -> None:
 @pytest.mark.parametrize(("condition", "value"), EXAMPLES)
 def test_an_example_is_what_the_page_says(condition: str, value: bool | None) -> None:
     bound = hf.JoinSpec(("r", "s"), condition, **ASKED).bind({n: schema_of(t.schema) for n, t in TABLES.items()})
-    assert value is oracle.evaluate(bound.predicate, [rows_of(TABLES["r"])[0], rows_of(TABLES["s"])[0]])
+    assert value is evaluation.evaluate(bound.predicate, [rows_of(TABLES["r"])[0], rows_of(TABLES["s"])[0]])
     assert (value is True) == len(hf.join(TABLES, on=condition, **ASKED))
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from handfast import oracle
-from handfast.oracle import FIRST_TIME, LAST_TIME, Refused, Stamp, holds
+from handfast import evaluation, oracle
+from handfast.oracle import FIRST_TIME, LAST_TIME, Stamp, holds
 from handfast.spec.join import BoundJoin, JoinSpec
+from handfast.spec.meaning import Refused, to_float32
 from handfast.spec.predicate import bind
 from handfast.spec.window import TimeWindow
 from tests.judges import duckdb_judge, spark_judge
@@ -160,9 +161,12 @@ EXPRESSIONS: list[tuple[str, Any]] = [
     ("inf % 2.0D", NAN),
     ("5.5D % inf", 5.5),
     ("5.5D % 0.0D", ERROR),
-    ("f_tenth % CAST(0.03 AS FLOAT)", oracle.to_float32(math.fmod(oracle.to_float32(0.1), oracle.to_float32(0.03)))),
+    (
+        "f_tenth % CAST(0.03 AS FLOAT)",
+        to_float32(math.fmod(to_float32(0.1), to_float32(0.03))),
+    ),
     # floats: 32 bits where both sides are, 64 otherwise; infinite instead of an overflow
-    ("f_tenth + f_tenth", oracle.to_float32(0.2)),
+    ("f_tenth + f_tenth", to_float32(0.2)),
     ("f_tenth * CAST(3 AS FLOAT)", 0.30000001192092896),
     ("f_tenth + 0.2", 0.30000000149011613),
     ("f_tenth + 1", 1.1000000014901161),
@@ -247,10 +251,10 @@ def test_a_value_is_what_spark_computes(sql: str, value: Any) -> None:
     [row] = rows_of(VALUES)
     if value is ERROR:
         with pytest.raises(Refused):
-            oracle.compile(predicate)([row])
-        assert oracle.evaluate(predicate, [row]) is None
+            evaluation.compile(predicate)([row])
+        assert evaluation.evaluate(predicate, [row]) is None
     else:
-        assert same(value, oracle.evaluate(predicate, [row]))
+        assert same(value, evaluation.evaluate(predicate, [row]))
 
 
 @pytest.mark.spark
@@ -292,7 +296,7 @@ def same(expected: Any, found: Any) -> bool:
     ],
 )
 def test_a_number_is_rounded_to_float_once(number: float | Fraction, nearest: float) -> None:
-    assert nearest == oracle.to_float32(number)
+    assert nearest == to_float32(number)
 
 
 # --- the door -------------------------------------------------------------------------------------------------------
@@ -340,7 +344,7 @@ def every_pair(join: BoundJoin, tables: oracle.Tables) -> list[tuple[int, int]]:
                 held = holds(r_window, r_stamp, s_stamp, stream=0)
             else:
                 held = holds(s_window, s_stamp, r_stamp, stream=1)
-            if held and oracle.evaluate(join.predicate, (tables[r][i], tables[s][j])) is True:
+            if held and evaluation.evaluate(join.predicate, (tables[r][i], tables[s][j])) is True:
                 found.append((i, j))
     return found
 

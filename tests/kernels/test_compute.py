@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handfast import oracle
+from handfast import evaluation
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader
 from handfast.kernels.program import Input, Program
 from handfast.kernels.strings import StringTable
 from handfast.spec.expression import Call, Column, Expr, Literal
+from handfast.spec.meaning import Refused
 from handfast.spec.predicate import bind
 from handfast.spec.types import BOOLEAN, Kind
 from tests.judges.rows import rows_of
@@ -33,12 +34,12 @@ def value_of(sql: str) -> Expr:
 
 def expected(tree: Expr) -> list[Any]:
     """What the oracle makes of every row."""
-    evaluate = oracle.compile(tree)
+    evaluate = evaluation.compile(tree)
 
     def of(row: dict[str, Any]) -> Any:
         try:
             return evaluate([row])
-        except oracle.Refused:
+        except Refused:
             return FAILED
 
     return [of(row) for row in PLAIN]

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from handfast import oracle
+from handfast import evaluation, oracle
 from handfast.spec import types
 from handfast.spec.classify import Band, Conditions, classify
 from handfast.spec.expression import Column, Expr
@@ -177,7 +177,7 @@ def test_a_band_excludes_no_pair_that_the_predicate_holds_for(shape: Shape) -> N
         case = Case.of(seed, shape=shape)
         r_rows, s_rows = (rows_of(case.tables[name])[:20] for name in case.streams)
         for pair in product(r_rows, s_rows):
-            if oracle.evaluate(case.join.predicate, pair) is not True:
+            if evaluation.evaluate(case.join.predicate, pair) is not True:
                 continue
             for band in case.join.conditions.bands:
                 terms = [[(sign, _number(expr, pair)) for sign, expr in key] for key in band.keys]
@@ -191,5 +191,5 @@ def test_a_band_excludes_no_pair_that_the_predicate_holds_for(shape: Shape) -> N
 
 
 def _number(expr: Expr, pair: tuple[oracle.Row, ...]) -> float | Fraction:
-    value = oracle.evaluate(expr, pair)
+    value = evaluation.evaluate(expr, pair)
     return value if isinstance(value, float) else Fraction(value, 10**expr.type.scale)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from handfast import oracle
+from handfast import evaluation
 from handfast.flow.batch import schema_of
 from handfast.spec.expression import Call, Expr
+from handfast.spec.meaning import Refused
 from handfast.spec.predicate import bind
 from tests.judges.rows import plain_values, rows_of
 from tests.strategies.expressions import EXPRESSIONS, rows
@@ -32,12 +33,12 @@ def tree_of(sql: str) -> Expr:
 
 def said(sql: str) -> list[Any]:
     """What the oracle makes of every row."""
-    evaluate = oracle.compile(tree_of(sql))
+    evaluate = evaluation.compile(tree_of(sql))
 
     def of(row: dict[str, Any]) -> Any:
         try:
             return evaluate([row])
-        except oracle.Refused:
+        except Refused:
             return FAILS
 
     return [of(row) for row in PLAIN]

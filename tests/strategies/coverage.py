@@ -6,8 +6,9 @@ import math
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
-from handfast import oracle
+from handfast import evaluation, oracle
 from handfast.spec.expression import Column, Literal, walk
+from handfast.spec.meaning import Refused
 from tests.judges.rows import rows_of, tables_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def measure(case: Case) -> set[str]:
     join = case.join
     rows = [rows_of(case.tables[name]) for name in case.streams]
     stamps = oracle.stamp(join, tables_of(case.tables))
-    predicate = oracle.compile(join.predicate)
+    predicate = evaluation.compile(join.predicate)
     windows = [stream.window for stream in case.spec.streams]
     found: set[str] = set()
     places = [[i for i, stamp in enumerate(own) if stamp is not None] for own in stamps]
@@ -27,7 +28,7 @@ def measure(case: Case) -> set[str]:
         members = [stamps[stream][i] for stream, i in enumerate(indices)]
         try:
             truth = predicate([rows[stream][i] for stream, i in enumerate(indices)]) is True
-        except oracle.Refused:
+        except Refused:
             found.add("refused arithmetic")
             truth = False
         at = max(members, key=lambda stamp: stamp.rank)
