@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import perf_counter, sleep
+from time import perf_counter, sleep, thread_time
 from typing import Any
 
 from handfast.connectors.generate import CellJoin, Workload, Zipf
@@ -18,6 +18,7 @@ from handfast.plan import SCAN, make_plan
 from handfast.spec.join import JoinSpec
 
 _WINDOW = 20_000  # tuples of a stream in its window
+_LOOKS = 8  # at a chain, one after the other, in which nothing moves
 _BURSTS = (50, 100, 4_000, 50, 20, 1_500, 800, 50, 50, 2_500)  # rows of the batches, again and again
 
 
@@ -42,22 +43,27 @@ def after_bursts(forwarding: str, cores: int) -> float:
 
 
 def _at_rest(session: Session) -> Metrics:
-    """The metrics when nothing moves between the cores any more."""
-    before, now = None, session.metrics()
-    while now != before or any(core.queued for core in now.cores):
-        sleep(0.001)
-        before, now = now, session.metrics()
-    return now
+    """The metrics when nothing has moved between the cores for a while: one that works may have to wait for a CPU."""
+    before, still = session.metrics(), 0
+    while still < _LOOKS:
+        sleep(0.005)
+        now = session.metrics()
+        still = still + 1 if now == before and not any(core.queued for core in now.cores) else 0
+        before = now
+    return before
 
 
 def drag(core: JoinCore, times: float) -> None:
-    """Make a core so many times slower: it sleeps for as long as a slower one would still work."""
+    """Make a core so many times slower: it sleeps for as long as a slower one would still work.
+
+    Its own work is what counts, not its wait for a CPU.
+    """
     step: Callable[..., Iterator[Any]] = core.step
 
     def slowed(*args: Any) -> Iterator[Any]:
-        start = perf_counter()
+        start = thread_time()
         yield from step(*args)
-        sleep((times - 1) * (perf_counter() - start))
+        sleep((times - 1) * (thread_time() - start))
 
     setattr(core, "step", slowed)  # noqa: B010 — a method of one object
 

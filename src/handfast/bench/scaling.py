@@ -221,7 +221,7 @@ def _balance(report: Report, size: Size) -> None:
         name: partial(balance.with_a_slow_core, 2, times, window=size.slow_window)
         for name, times in (("even", 1.0), ("slowed", 10.0))
     }
-    turns = in_turns(runs, max(2, size.turns // 2))
+    turns = in_turns(runs, size.turns)
     left = (1 + 0.1) / 2  # of what two cores can do, when one of them does a tenth
     ratio = Ratio.of(turns["slowed"], [left * pairs for pairs in turns["even"]])
     report.add(
