@@ -118,12 +118,14 @@ def survive(spark: SparkSession, drivers: Drivers, folder: Path, draw: Draw) -> 
     write_batches(folder / "inputs", sent)
     job = Job(str(folder), draw.join, draw.sink)
     try:
-        drivers.of(draw.victim).tell(asdict(job))
+        process = drivers.of(draw.victim)
+        process.tell(asdict(job))
         moment = kill(drivers, job, draw)
         if draw.victim == DRIVER:
             forget_beginning(folder / "checkpoint")
-            drivers.of(DRIVER).tell(asdict(job))
-        drivers.of(draw.victim).wait_for([job.counters])
+            process = drivers.of(DRIVER)
+            process.tell(asdict(job))
+        process.wait_for([job.counters])
     except BaseException:
         drivers.kill(draw.victim)  # it is in the middle of something
         raise
