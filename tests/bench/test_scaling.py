@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import handfast as hf
-from handfast.bench.measure import Ratio, Speed, checked
+from handfast.bench.measure import Ratio, Speed, checked, speed, stolen_seconds
+from handfast.bench.scaling import _lanes
 from handfast.bench.workload import Bench
 from handfast.cli import app
-from handfast.kernels import pairs
+from handfast.kernels import compile, pairs
 
 PICTURES = ("scaling.png", "simd.png", "local-joins.png", "latency.png", "bubble.png")
 
@@ -34,6 +36,23 @@ def test_what_is_wrong_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs.PairKernels, "check", lambda *args: tuple(own[1:] for own in holds(*args)))
     with pytest.raises(hf.EngineError, match="matches of the oracle: nothing is measured"):
         checked(bench, options, block=200)
+
+
+def test_kernels_with_other_lanes_are_compiled_anew_and_find_the_same() -> None:
+    bench, options = Bench(3_000, domain=100), hf.LocalOptions(local_join="scan")
+    usual = speed(bench, options, block=64, blocks=2).matches
+    with _lanes(1):
+        assert usual == speed(bench, options, block=64, blocks=2).matches > 0
+        assert compile.scan_kernel.cache_info().misses > 0
+    assert 0 == compile.scan_kernel.cache_info().currsize
+    assert 8 == compile.WIDTH
+
+
+def test_what_the_host_took_is_read_as_linux_counts_it(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  10 20 30 40 50 60 70 250 90 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n")
+    assert pytest.approx(250 / os.sysconf("SC_CLK_TCK")) == stolen_seconds(stat)
+    assert 0.0 == stolen_seconds(tmp_path / "none")
 
 
 def test_a_folder_that_cannot_be_made_is_named() -> None:

@@ -11,7 +11,7 @@ from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import EVERYWHERE, HOME
 from handfast.plan import Plan, Routing, make_plan
-from handfast.spec.join import HOW
+from handfast.spec.join import HOW, JoinSpec
 from tests.judges.rows import multiset, result_of
 from tests.strategies import MULTI, Case
 
@@ -27,7 +27,8 @@ def _plans(seed: int) -> tuple[Case, Plan]:
 def test_a_row_goes_the_same_way_alone_and_in_company(seed: int) -> None:
     case, plan = _plans(seed)
     for stream, name in enumerate(case.streams):
-        router, whole = Router(plan, stream), split(plan.join, stream, as_batch(case.tables[name]))[0]
+        router = Router(plan, stream, in_turn=seed % 2 == 0)
+        whole = split(plan.join, stream, as_batch(case.tables[name]))[0]
         if whole is None:
             continue
         together = {core: (block.batch, block.flags) for core, block in router.route(whole).items()}
@@ -52,7 +53,8 @@ def test_every_row_sent_has_one_home(seed: int) -> None:
         homes: list[int] = []
         sent: set[int] = set()
         whole = split(plan.join, stream, as_batch(numbered))[0]
-        for core, block in (Router(plan, stream).route(whole) if whole is not None else {}).items():
+        router = Router(plan, stream, in_turn=seed % 2 == 0)
+        for core, block in (router.route(whole) if whole is not None else {}).items():
             rows = block.batch.column("#").to_numpy()
             assert 0 <= core < plan.cores
             sent.update(rows.tolist())
@@ -61,3 +63,17 @@ def test_every_row_sent_has_one_home(seed: int) -> None:
                 assert not np.any(block.flags & EVERYWHERE)
         admitted = whole.batch.column("#").to_pylist() if whole is not None else []
         assert sorted(sent) == sorted(homes) == sorted(admitted)
+
+
+@pytest.mark.parametrize("cores", [2, 3, 4, 7])
+def test_stripes_in_turn_are_shared_out_evenly_where_there_are_few(cores: int) -> None:
+    spec = JoinSpec(("r", "s"), "ABS(r.x - s.x) <= 10", window="1 hour", time="ts", lateness="0 seconds")
+    table = pa.table({"ts": pa.array(np.arange(10_000), pa.timestamp("us")), "x": np.arange(10_000)})
+    bound = spec.bind({name: schema_of(table.schema) for name in ("r", "s")})
+    plan = make_plan(bound, cores)
+    assert plan.routing is Routing.RANGE
+    block, _ = split(plan.join, 0, as_batch(table))
+    assert block is not None
+    homes = [own.at_home for own in Router(plan, 0, in_turn=True).route(block).values()]
+    assert len(homes) == cores
+    assert max(homes) * cores <= 1.2 * sum(homes)

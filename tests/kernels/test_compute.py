@@ -10,7 +10,7 @@ import pytest
 from handfast import evaluation
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
-from handfast.kernels.columns import ColumnReader
+from handfast.kernels.columns import ColumnReader, Reading
 from handfast.kernels.program import Input, Program
 from handfast.kernels.strings import StringTable
 from handfast.spec.expression import Call, Column, Expr, Literal
@@ -51,7 +51,7 @@ def computed(tree: Expr) -> list[Any]:
     program = Program(((Input(Column(0, "#", tree.type), tree),),), Literal(True, BOOLEAN))
     batch = as_batch(TABLE)
     block = Block(batch, np.zeros(len(batch), np.int64), np.zeros(len(batch), np.uint8))
-    columns = ColumnReader(program, strings, ordered_strings=False).read(0, block)
+    columns = ColumnReader(Reading(program, ordered_strings=False), strings).read(0, block)
     (values,), (status,) = columns.values, columns.statuses
     plain: list[Any] = values.tolist()
     if tree.type.kind is Kind.BOOLEAN:

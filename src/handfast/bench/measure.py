@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter, sleep
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from handfast import oracle
 from handfast.bench.workload import Bench
@@ -20,6 +23,7 @@ from handfast.plan import SCAN
 from handfast.rows import tables_of
 
 T = TypeVar("T")
+_STAT = Path("/proc/stat")
 _WARM = 15  # blocks that only warm up, and whose median is the pace of a moment
 
 
@@ -97,7 +101,7 @@ def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int
     return len(right)
 
 
-def quantile(values: Sequence[float], share: float) -> float:
+def quantile(values: Sequence[float] | NDArray[np.float64], share: float) -> float:
     """The value that this share of the values does not exceed."""
     return float(np.quantile(values, share))
 
@@ -146,9 +150,10 @@ def message_seconds(pair_seconds: float, *, block: int, blocks: int) -> float:
 class Latency:
     """Seconds from the second tuple's arrival to the result, by match."""
 
-    low_latency: list[float]
-    handshake: list[float]
+    low_latency: NDArray[np.float64]
+    handshake: NDArray[np.float64]
     scan: float  # what one block's scan took its busiest core, at the pace that the machine had meanwhile
+    stolen: float  # the part of the CPUs' time that the host gave to other machines meanwhile
 
 
 def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 0.5) -> Latency:
@@ -158,6 +163,7 @@ def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 
     a scan's time ÷ load apart, with the median of the last scans. The walk gets its blocks just as far apart.
     """
     session, scans, gaps = bench.session(_options(cores, LOW_LATENCY)), [], []
+    start, stolen = perf_counter(), stolen_seconds()
 
     def join(batch: pa.Table) -> Iterator[pa.RecordBatch]:
         before = [core.busy for core in session.metrics().cores]
@@ -173,10 +179,19 @@ def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 
 
     batches = [bench.rows("s", k * block, block) for k in range(_WARM, _WARM + blocks)]
     at_once = _waits(batches, pace, join)
+    share = (stolen_seconds() - stolen) / ((perf_counter() - start) * (os.cpu_count() or 1))
     session.close()
     walk, apart = bench.session(_options(cores, HANDSHAKE)), iter(gaps)
     walked = _waits(batches, lambda: next(apart), lambda batch: walk.push("s", batch), walk.close)
-    return Latency(at_once, walked, statistics.median(scans[_WARM:]))
+    return Latency(at_once, walked, statistics.median(scans[_WARM:]), share)
+
+
+def stolen_seconds(stat: Path = _STAT) -> float:
+    """The CPU time so far that this machine wanted and its host gave to others, as Linux counts it; else none."""
+    if not stat.exists():
+        return 0.0
+    total, *_ = stat.read_text(encoding="utf-8").splitlines()
+    return int(total.split()[8]) / float(os.sysconf("SC_CLK_TCK"))
 
 
 def _options(cores: int, forwarding: str) -> LocalOptions:
@@ -188,21 +203,23 @@ def _waits(
     pace: Callable[[], float],
     join: Callable[[pa.Table], Iterable[pa.RecordBatch]],
     close: Callable[[], Iterable[pa.RecordBatch]] = tuple,
-) -> list[float]:
+) -> NDArray[np.float64]:
     """For each match, the seconds since its block was due. A block that is due while another is joined waits."""
-    waits: list[float] = []
-    arrivals: dict[int, float] = {}
+    waits: list[NDArray[np.float64]] = []
+    ids = [batch["id"].to_numpy() for batch in batches]
+    arrivals = np.zeros(1 + max(int(own.max()) for own in ids))
 
     def take(found: Iterable[pa.RecordBatch]) -> None:
-        for batch in found:
-            now = perf_counter()
-            waits.extend(now - arrivals[row] for row in batch.column("s_id").to_pylist())
+        given = list(found)
+        now = perf_counter()
+        # quickly: the next block may be due
+        waits.extend(now - arrivals[batch.column("s_id").to_numpy()] for batch in given)
 
     arrival = perf_counter()
-    for batch in batches:
+    for batch, own in zip(batches, ids, strict=True):
         arrival += pace()
-        arrivals |= dict.fromkeys(batch["id"].to_pylist(), arrival)
+        arrivals[own] = arrival
         sleep(max(0.0, arrival - perf_counter()))
         take(join(batch))
     take(close())
-    return waits
+    return np.concatenate(waits)

@@ -107,9 +107,10 @@ class Prober:
         own, every = keys[pairing.streams], stored.columns()
         for at, found in index.probe(own):
             yield self._checked(pairing, start, run, every, (at, found))
-        everyone, wild = np.arange(stored.first, len(every)), stored.wild(pairing.streams)
-        yield from self._cross(pairing, start, run, every, np.flatnonzero(own.wild), everyone)
-        yield from self._cross(pairing, start, run, every, np.flatnonzero(own.present), wild)
+        if own.wild.any():
+            everyone = np.arange(stored.first, len(every))
+            yield from self._cross(pairing, start, run, every, np.flatnonzero(own.wild), everyone)
+        yield from self._cross(pairing, start, run, every, np.flatnonzero(own.present), stored.wild(pairing.streams))
 
     def _scan(self, pairing: Pairing, start: int, run: Columns, stored: Segment) -> Iterator[Pairs]:
         columns, first = stored.stored()

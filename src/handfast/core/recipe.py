@@ -8,7 +8,7 @@ from functools import lru_cache
 from handfast.core.segment import Index
 from handfast.kernels.bands import band_terms
 from handfast.kernels.cells import CellIndex
-from handfast.kernels.columns import ColumnReader, Columns
+from handfast.kernels.columns import ColumnReader, Columns, Reading
 from handfast.kernels.compute import compares_order_of_strings
 from handfast.kernels.keys import KeyMaker
 from handfast.kernels.pairs import PairKernels, TupleKernel
@@ -54,11 +54,11 @@ class Recipe:
         self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
         self.turns = [self._turns(stream) for stream in range(streams)]
-        self._ordered_strings = compares_order_of_strings(join.predicate)
+        self._reading = Reading(self.program, ordered_strings=compares_order_of_strings(join.predicate))
 
     def reader(self, strings: StringTable) -> ColumnReader:
         """A reader of Arrow batches for one core."""
-        return ColumnReader(self.program, strings, ordered_strings=self._ordered_strings)
+        return ColumnReader(self._reading, strings)
 
     def pairing(self, a: int, b: int) -> Pairing:
         """What joins these two streams."""

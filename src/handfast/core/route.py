@@ -27,12 +27,16 @@ Sent = tuple[int, NDArray[np.int64], NDArray[np.uint8]]  # a core, the rows it g
 
 
 class Router:
-    """Sends the rows of one stream to their cores. Every row has one core that is its home: there it counts."""
+    """Sends the rows of one stream to their cores. Every row has one core that is its home: there it counts.
 
-    def __init__(self, plan: Plan, stream: int) -> None:
+    Stripes are dealt to the cores by a hash, or `in_turn`: so each core has as many, even where there are few.
+    """
+
+    def __init__(self, plan: Plan, stream: int, *, in_turn: bool = False) -> None:
         self._plan = plan
         self._recipe = recipe(plan)
         self._stream = stream
+        self._in_turn = in_turn
 
     def route(self, block: Block) -> dict[int, Block]:
         """A block for each core that gets one."""
@@ -58,8 +62,9 @@ class Router:
 
     def _by_hash(self, columns: Columns) -> Iterator[Sent]:
         base, dead = equal_keys(columns, self._recipe.keys[self._stream])
-        # without a key it meets nobody: any core will do
-        yield from self._home(self._core_of(np.where(dead, _content_hash(columns), base)))
+        if dead.any():  # without a key it meets nobody: any core will do
+            base = np.where(dead, _content_hash(columns), base)
+        yield from self._home(self._core_of(base))
 
     def _home(self, homes: Cores) -> Iterator[Sent]:
         """Every row to its home alone."""
@@ -81,10 +86,10 @@ class Router:
             first = last = scale.buckets(keys) >> _STRIPE_BITS
         else:
             first, last = (buckets >> _STRIPE_BITS for buckets in scale.partners(self._stream, keys))
-        homes = self._core_of(mix(first.view(np.uint64)))
-        visits = self._core_of(mix(last.view(np.uint64)))
-        homes = np.where(keys.dead, self._core_of(_content_hash(columns)), homes)
-        visits = np.where(keys.dead, homes, visits)
+        homes, visits = self._core_of_stripe(first), self._core_of_stripe(last)
+        if keys.dead.any():
+            homes = np.where(keys.dead, self._core_of(_content_hash(columns)), homes)
+            visits = np.where(keys.dead, homes, visits)
         asked = bool(self._plan.join.preserved)
         if asked and is_anchor:
             yield from self._home(np.where(keys.wild, _WILD_CORE, homes))
@@ -102,6 +107,11 @@ class Router:
         every = np.arange(len(columns))
         for core in range(self._plan.cores):
             yield core, every, np.where(homes == core, HOME, 0).astype(np.uint8)
+
+    def _core_of_stripe(self, stripes: NDArray[np.int64]) -> Cores:
+        if self._in_turn:
+            return stripes % self._plan.cores
+        return self._core_of(mix(stripes.view(np.uint64)))
 
     def _core_of(self, bits: NDArray[np.uint64]) -> Cores:
         return ((bits >> np.uint64(16)) % np.uint64(self._plan.cores)).astype(np.int64)

@@ -15,6 +15,25 @@ from handfast.spec import types
 from handfast.spec.schema import Schema
 from handfast.spec.types import Kind, Type
 
+_SIMPLE = {
+    pa.bool_(): types.BOOLEAN,
+    pa.int8(): types.INT8,
+    pa.int16(): types.INT16,
+    pa.int32(): types.INT32,
+    pa.int64(): types.INT64,
+    pa.uint8(): types.INT16,
+    pa.uint16(): types.INT32,
+    pa.uint32(): types.INT64,
+    pa.float32(): types.FLOAT,
+    pa.float64(): types.DOUBLE,
+    pa.string(): types.STRING,
+    pa.large_string(): types.STRING,
+    pa.binary(): types.BINARY,
+    pa.large_binary(): types.BINARY,
+    pa.date32(): types.DATE,
+    pa.date64(): types.DATE,
+}
+
 
 def schema_of(schema: pa.Schema) -> Schema:
     """The columns of an Arrow schema with the types a predicate sees."""
@@ -23,26 +42,8 @@ def schema_of(schema: pa.Schema) -> Schema:
 
 def type_of(arrow: pa.DataType) -> Type:
     """The type a predicate sees; unsigned integers are seen as the next wider signed ones."""
-    simple = {
-        pa.bool_(): types.BOOLEAN,
-        pa.int8(): types.INT8,
-        pa.int16(): types.INT16,
-        pa.int32(): types.INT32,
-        pa.int64(): types.INT64,
-        pa.uint8(): types.INT16,
-        pa.uint16(): types.INT32,
-        pa.uint32(): types.INT64,
-        pa.float32(): types.FLOAT,
-        pa.float64(): types.DOUBLE,
-        pa.string(): types.STRING,
-        pa.large_string(): types.STRING,
-        pa.binary(): types.BINARY,
-        pa.large_binary(): types.BINARY,
-        pa.date32(): types.DATE,
-        pa.date64(): types.DATE,
-    }
-    if arrow in simple:
-        return simple[arrow]
+    if arrow in _SIMPLE:
+        return _SIMPLE[arrow]
     if pa.types.is_timestamp(arrow):
         return types.TIMESTAMP_NTZ if arrow.tz is None else types.TIMESTAMP
     if pa.types.is_fixed_size_binary(arrow):

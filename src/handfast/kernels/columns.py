@@ -48,18 +48,28 @@ class Columns:
         return any(status is not None for status in self.statuses)
 
 
+class Reading:
+    """How the inputs of a program are read: what all its readers share."""
+
+    def __init__(self, program: Program, *, ordered_strings: bool) -> None:
+        self.program = program
+        self.ordered = ordered_strings
+        self.derived = [Computation([known.source for known in own]) for own in program.inputs]
+        nodes = (node for tree in program.trees for node in walk(tree) if isinstance(node, Literal))
+        self.texts = [as_text(node.value) for node in nodes if isinstance(node.value, str | bytes)]
+
+
 class ColumnReader:
     """Reads the inputs of each stream's tuples from Arrow: decodes columns, computes the derived ones."""
 
-    def __init__(self, program: Program, strings: StringTable, *, ordered_strings: bool) -> None:
-        self._program = program
+    def __init__(self, reading: Reading, strings: StringTable) -> None:
+        self._program = reading.program
         self._strings = strings
-        self._ordered = ordered_strings
-        self._derived = [Computation([known.source for known in own]) for own in program.inputs]
+        self._ordered = reading.ordered
+        self._derived = reading.derived
         # now, so that no literal that comes in later moves the ranks of strings already read
-        for node in (node for tree in program.trees for node in walk(tree)):
-            if isinstance(node, Literal) and isinstance(node.value, str | bytes):
-                strings.code(as_text(node.value))
+        for text in reading.texts:
+            strings.code(text)
 
     def read(self, stream: int, block: Block) -> Columns:
         """The columns of a block. Strings are codes: `ranked` turns them into ranks where order matters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -129,13 +130,13 @@ class _Kernel:
             numbered, found = number_literals(tree, first=len(literals))
             shapes.append(blank(numbered))
             literals.extend(found)
-        self._shapes = tuple(shapes)
+        slots = tuple(Slot(column, True) for column in self._sources)
+        self._kernel = cache(partial(derive_kernel, tuple(shapes), slots))
         self._literals = tuple(literals)
         self._ordered = any(compares_order_of_strings(tree) for _, tree in calls)
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
         """Values and statuses of the columns."""
-        kernel = derive_kernel(self._shapes, tuple(Slot(column, True) for column in self._sources))
         literals = literal_buffer(self._literals, strings, ordered=self._ordered)
         zeros = np.zeros(count, np.uint8)
         values, statuses = [], []
@@ -149,7 +150,7 @@ class _Kernel:
         out_status = [np.empty(count, np.uint8) for _ in self._columns]
         tables = [addresses(arrays) for arrays in (values, statuses, out, out_status)]
         first, second, third, fourth = (table.ctypes.data for table in tables)
-        kernel(first, second, literals.ctypes.data, third, fourth, count)
+        self._kernel()(first, second, literals.ctypes.data, third, fourth, count)
         return {
             column: (value, status if status.any() else None)
             for column, value, status in zip(self._columns, out, out_status, strict=True)

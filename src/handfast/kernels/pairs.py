@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,9 @@ class PairKernels:
 
     def __init__(self, program: Program, rule: WindowRule) -> None:
         condition, self.literals = number_literals(program.condition)
-        self._shape = blank(condition)
-        self._slots = program.slots
+        parts = blank(condition), program.slots, rule.counted
+        # a shape is looked up once: its hash goes through the whole tree
+        self._scan_kernel, self._check_kernel = (cache(partial(make, *parts)) for make in (scan_kernel, check_kernel))
         self._rule = rule
         self._filters = Filters(program)
 
@@ -43,7 +45,7 @@ class PairKernels:
         o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
         resume = np.zeros(1, np.int64)
         for start, stop, windowed in self._runs(i_columns.times, o_columns.times):
-            kernel = scan_kernel(self._shape, self._slots, self._rule.counted, outer, nullable, windowed)
+            kernel = self._scan_kernel(outer, nullable, windowed)
             position = 0
             while position < len(o_columns):
                 found = kernel(
@@ -59,7 +61,7 @@ class PairKernels:
         """The candidates that hold; the given arrays are overwritten."""
         r_at, s_at = candidates
         nullable = r.nullable or s.nullable
-        kernel = check_kernel(self._shape, self._slots, self._rule.counted, nullable)
+        kernel = self._check_kernel(nullable)
         r_tables, s_tables = _Tables(r, nullable), _Tables(s, nullable)
         kept = kernel(
             *r_tables.words, *s_tables.words, *self._rule.lengths,
@@ -116,8 +118,8 @@ class TupleKernel:
 
     def __init__(self, program: Program) -> None:
         condition, self.literals = number_literals(program.condition)
-        self._shape = blank(condition)
-        self._slots = tuple(slot for own in program.slots for slot in own)
+        slots = tuple(slot for own in program.slots for slot in own)
+        self._kernel = cache(partial(derive_kernel, (blank(condition),), slots))
         self._filters = Filters(program)
 
     def holds(self, rows: list[Columns], literals: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -130,7 +132,7 @@ class TupleKernel:
         truth, failed = np.empty(count, np.uint8), np.empty(count, np.uint8)
         out, out_failed = addresses([truth]), addresses([failed])
         words = (values, statuses, literals, out, out_failed)
-        derive_kernel((self._shape,), self._slots)(*(word.ctypes.data for word in words), count)
+        self._kernel()(*(word.ctypes.data for word in words), count)
         held: NDArray[np.bool_] = (truth != 0) & (failed == 0)
         if self._filters:
             places = np.flatnonzero(held)

@@ -1,9 +1,11 @@
-"""Where the cores run: along the NUMA nodes where there are several, and never where the driver would have no place."""
+"""Where the cores run: one on each CPU where they fill the machine, along the NUMA nodes where there are several."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+import pytest
 
 from handfast.engines.local.layout import layout, numa_nodes, pin, plan_layout
 
@@ -23,11 +25,26 @@ def test_cores_are_pinned_node_by_node() -> None:
     assert (1, 2, 3) == plan_layout(3, nodes, [1, 2, 3, 4]).places
 
 
+@pytest.mark.parametrize("nodes", [[[0, 2], [1, 3]], [[0, 2, 1, 3]]])
+def test_cores_that_fill_the_machine_are_pinned_one_to_each_cpu(nodes: list[list[int]]) -> None:
+    assert (0, 2, 1, 3) == plan_layout(4, nodes, range(4)).places
+    assert "pinned, one to each CPU" == plan_layout(4, nodes, range(4)).reason
+    assert (0, 1, 2, 3) == plan_layout(4, [], range(4)).places  # where the nodes are not known
+
+
 def test_cores_are_not_pinned_where_it_would_not_help() -> None:
     assert (None, None) == plan_layout(2, [[0, 1, 2, 3]], range(4)).places
-    assert (None,) * 4 == plan_layout(4, [[0, 1], [2, 3]], range(4)).places
-    assert "4 cores would leave none of 4 to the driver" in plan_layout(4, [[0, 1], [2, 3]], range(4)).reason
+    assert "the machine has one NUMA node, and CPUs to spare" in plan_layout(2, [[0, 1, 2]], range(3)).reason
+    assert (None,) * 5 == plan_layout(5, [[0, 1], [2, 3]], range(4)).places
+    assert "not pinned: 5 cores share 4 CPUs" == plan_layout(5, [[0, 1], [2, 3]], range(4)).reason
+    assert (None,) == plan_layout(1, [[0]], range(1)).places
     assert 2 == len(layout(2).places)
+
+
+def test_a_system_without_affinity_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_setaffinity")
+    assert (None, None) == layout(2).places
+    assert "does not let threads choose their CPU" in layout(2).reason
 
 
 def test_a_thread_stays_on_its_cpu() -> None:

@@ -85,7 +85,7 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 def _divided(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
     """The matches at all cores, each of which runs its share from start to end."""
-    routers = [Router(plan, stream) for stream in range(len(blocks))]
+    routers = [Router(plan, stream, in_turn=True) for stream in range(len(blocks))]
     sent = [router.route(b) if b is not None else {} for router, b in zip(routers, blocks, strict=True)]
     shares = [[[own[core]] if core in own else [] for own in sent] for core in range(plan.cores)]
     with ThreadPoolExecutor(plan.cores, "handfast core") as threads:

@@ -22,20 +22,23 @@ class Layout:
 def layout(cores: int, nodes: Path = _NODES) -> Layout:
     """Where so many cores run.
 
-    They are pinned where the machine has several NUMA nodes and more CPUs than cores: one at least is left to the
-    driver, which also collects.
+    They are pinned where they fill the machine, for otherwise the system often wakes two of them on the same CPU while
+    another is idle; and where it has several NUMA nodes, with a CPU left to the driver, which also collects.
     """
-    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return plan_layout(cores, numa_nodes(nodes), usable)
+    if not hasattr(os, "sched_setaffinity"):
+        return Layout((None,) * cores, "not pinned: this system does not let threads choose their CPU")
+    return plan_layout(cores, numa_nodes(nodes), sorted(os.sched_getaffinity(0)))
 
 
 def plan_layout(cores: int, nodes: Sequence[Sequence[int]], usable: Sequence[int]) -> Layout:
     """Where so many cores run on a machine with these nodes."""
-    in_order = [cpu for node in nodes for cpu in node if cpu in usable]
+    in_order = [cpu for node in nodes for cpu in node if cpu in usable] or list(usable)
+    if cores == len(in_order) > 1:
+        return Layout(tuple(in_order), "pinned, one to each CPU")
+    if cores > len(in_order):
+        return Layout((None,) * cores, f"not pinned: {cores} cores share {len(in_order)} CPUs")
     if len(nodes) < 2:
-        return Layout((None,) * cores, "not pinned: the machine has one NUMA node")
-    if len(in_order) <= cores:
-        return Layout((None,) * cores, f"not pinned: {cores} cores would leave none of {len(in_order)} to the driver")
+        return Layout((None,) * cores, "not pinned: the machine has one NUMA node, and CPUs to spare")
     return Layout(tuple(in_order[:cores]), f"pinned along {len(nodes)} NUMA nodes, the driver on the others")
 
 
@@ -57,6 +60,6 @@ def _cpus(text: str) -> list[int]:
 
 def pin(place: int | None) -> None:
     """Keep the thread that calls on one CPU."""
-    if place is not None and hasattr(os, "sched_setaffinity"):
+    if place is not None:
         with suppress(OSError):  # the CPU may have been taken from this process meanwhile: then it runs anywhere
             os.sched_setaffinity(0, {place})

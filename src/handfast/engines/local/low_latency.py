@@ -106,7 +106,7 @@ class LowLatency:
         self._balance = balance
         self._driver = Bell()
         self.cores = [_Core(plan, self._driver) for _ in range(plan.cores)]
-        self._routers = [Router(plan, stream) for stream in range(len(plan.join.schemas))]
+        self._routers = [Router(plan, stream, in_turn=True) for stream in range(len(plan.join.schemas))]
         self._step = 0
         self._given = 0  # steps whose matches have been given, where they are in order
         self.held = 0.0
