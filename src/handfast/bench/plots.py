@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from handfast.errors import MissingExtraError
 
@@ -99,7 +99,7 @@ def bubble(path: Path, by_age: NDArray[Any], by_size: NDArray[Any], times: NDArr
     _save(figure, path)
 
 
-def latency(path: Path, series: Mapping[str, Sequence[float]]) -> None:
+def latency(path: Path, series: Mapping[str, ArrayLike]) -> None:
     """Draw what share of the matches was given within so many seconds of the second tuple's arrival, by mode."""
     figure = _figure()
     axes = figure.add_subplot()

@@ -163,7 +163,7 @@ def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict
 
 def _indexed(report: Report, bench: Bench, size: Size) -> None:
     options = {str(n): LocalOptions(cores=n) for n in (1, 2)}
-    speeds = compare(bench, options, block=16_384, blocks=size.samples)
+    speeds = compare(bench, options, block=16_384, blocks=2 * size.samples)
     one, two = ([own.matches_per_second for own in speeds[n]] for n in ("1", "2"))
     ratio = Ratio.of(two, one)
     figure = f"{statistics.median(one):,.0f} matches/s"
