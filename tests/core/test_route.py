@@ -23,11 +23,12 @@ def _plans(seed: int) -> tuple[Case, Plan]:
     return case, make_plan(bound, 2 + seed % 4)
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_a_row_goes_the_same_way_alone_and_in_company(seed: int) -> None:
+def test_a_row_goes_the_same_way_alone_and_in_company(seed: int, in_turn: bool) -> None:
     case, plan = _plans(seed)
     for stream, name in enumerate(case.streams):
-        router = Router(plan, stream, in_turn=seed % 2 == 0)
+        router = Router(plan, stream, in_turn=in_turn)
         whole = split(plan.join, stream, as_batch(case.tables[name]))[0]
         if whole is None:
             continue
@@ -45,15 +46,16 @@ def test_a_row_goes_the_same_way_alone_and_in_company(seed: int) -> None:
             assert own.tolist() == flags[core]
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_every_row_sent_has_one_home(seed: int) -> None:
+def test_every_row_sent_has_one_home(seed: int, in_turn: bool) -> None:
     case, plan = _plans(seed)
     for stream, name in enumerate(case.streams):
         numbered = case.tables[name].append_column("#", pa.array(range(case.tables[name].num_rows), pa.int64()))
         homes: list[int] = []
         sent: set[int] = set()
         whole = split(plan.join, stream, as_batch(numbered))[0]
-        router = Router(plan, stream, in_turn=seed % 2 == 0)
+        router = Router(plan, stream, in_turn=in_turn)
         for core, block in (router.route(whole) if whole is not None else {}).items():
             rows = block.batch.column("#").to_numpy()
             assert 0 <= core < plan.cores
@@ -66,11 +68,12 @@ def test_every_row_sent_has_one_home(seed: int) -> None:
 
 
 @pytest.mark.parametrize("cores", [2, 3, 4, 7])
-def test_stripes_in_turn_are_shared_out_evenly_where_there_are_few(cores: int) -> None:
-    spec = JoinSpec(("r", "s"), "ABS(r.x - s.x) <= 10", window="1 hour", time="ts", lateness="0 seconds")
-    table = pa.table({"ts": pa.array(np.arange(10_000), pa.timestamp("us")), "x": np.arange(10_000)})
-    bound = spec.bind({name: schema_of(table.schema) for name in ("r", "s")})
-    plan = make_plan(bound, cores)
+@pytest.mark.parametrize("apart", [1, 4096])
+def test_stripes_in_turn_are_shared_out_evenly(cores: int, apart: int) -> None:
+    """Where there are few of them, and where keys lie many of them apart."""
+    spec = JoinSpec(("r", "s"), "ABS(r.x - s.x) <= 8", window="1 hour", time="ts", lateness="0 seconds")
+    table = pa.table({"ts": pa.array(np.arange(10_000), pa.timestamp("us")), "x": apart * np.arange(10_000)})
+    plan = make_plan(spec.bind({name: schema_of(table.schema) for name in ("r", "s")}), cores)
     assert plan.routing is Routing.RANGE
     block, _ = split(plan.join, 0, as_batch(table))
     assert block is not None

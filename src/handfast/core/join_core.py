@@ -141,7 +141,7 @@ class JoinCore:
 
     def remove(self, stream: int, block: Block) -> None:
         """Let a stored block go."""
-        self._segments[stream].expire(lambda held: held is block)
+        self._segments[stream].remove(block)
         self._renew()
 
     def _scan(self, new: Arrivals) -> Iterator[pa.RecordBatch]:

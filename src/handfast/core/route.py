@@ -29,7 +29,8 @@ Sent = tuple[int, NDArray[np.int64], NDArray[np.uint8]]  # a core, the rows it g
 class Router:
     """Sends the rows of one stream to their cores. Every row has one core that is its home: there it counts.
 
-    Stripes are dealt to the cores by a hash, or `in_turn`: so each core has as many, even where there are few.
+    Stripes are dealt to the cores by a hash, or `in_turn`: so each core has as many, even where there are few. Every
+    round of turns begins with another core, for keys may lie a whole number of rounds apart.
     """
 
     def __init__(self, plan: Plan, stream: int, *, in_turn: bool = False) -> None:
@@ -110,7 +111,8 @@ class Router:
 
     def _core_of_stripe(self, stripes: NDArray[np.int64]) -> Cores:
         if self._in_turn:
-            return stripes % self._plan.cores
+            rounds, turns = np.divmod(stripes, self._plan.cores)
+            return (turns + self._core_of(mix(rounds.view(np.uint64)))) % self._plan.cores
         return self._core_of(mix(stripes.view(np.uint64)))
 
     def _core_of(self, bits: NDArray[np.uint64]) -> Cores:

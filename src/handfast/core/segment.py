@@ -132,6 +132,15 @@ class Segment:
             index.oldest = self.first
         return freed
 
+    def remove(self, block: Block) -> None:
+        """Let one block go: the oldest, or one near it."""
+        k = next((k for k, held in enumerate(self.blocks) if held is block), None)
+        assert k is not None, "only what is stored can be removed"
+        del self.blocks[k], self.marks[k], self._starts[k]
+        self._live -= len(block)
+        for index in self.indexes.values():
+            index.oldest = self.first
+
     def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
         """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans but a part of the window.
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import handfast as hf
+from handfast.engines.local import crew, engine
 from handfast.engines.local.layout import layout, numa_nodes, pin, plan_layout
 
 
@@ -37,7 +40,10 @@ def test_cores_are_not_pinned_where_it_would_not_help() -> None:
     assert "the machine has one NUMA node, and CPUs to spare" in plan_layout(2, [[0, 1, 2]], range(3)).reason
     assert (None,) * 5 == plan_layout(5, [[0, 1], [2, 3]], range(4)).places
     assert "not pinned: 5 cores share 4 CPUs" == plan_layout(5, [[0, 1], [2, 3]], range(4)).reason
-    assert (None,) == plan_layout(1, [[0]], range(1)).places
+    for nodes, usable in ([[0]], [0]), ([[0], [1]], [0]), ([[0], [1]], [0, 1]):
+        assert (None,) == plan_layout(1, nodes, usable).places
+        assert "not pinned: it is one alone" == plan_layout(1, nodes, usable).reason
+    assert (None, None) == plan_layout(2, [[0, 1]], range(4)).places  # of four CPUs, two are not listed
     assert 2 == len(layout(2).places)
 
 
@@ -56,3 +62,18 @@ def test_a_thread_stays_on_its_cpu() -> None:
         os.sched_setaffinity(0, before)
     pin(None)
     assert before == os.sched_getaffinity(0)
+
+
+@pytest.mark.parametrize("forwarding", ["low-latency", "handshake"])
+def test_the_threads_of_a_join_of_tables_are_pinned_as_explain_says(
+    monkeypatch: pytest.MonkeyPatch, forwarding: str
+) -> None:
+    pinned: list[int | None] = []
+    for module in (engine, crew):
+        monkeypatch.setattr(module, "pin", pinned.append)
+    rows = pa.table({"ts": pa.array(range(100), pa.timestamp("us")), "x": range(100)})
+    options = hf.LocalOptions(cores=2, forwarding=forwarding)
+    joined = hf.join({"r": rows, "s": rows}, on="r.x = s.x", window="1 hour", time="ts", options=options)
+    assert 100 == joined.num_rows
+    assert pinned
+    assert set(pinned) <= set(layout(2).places)

@@ -119,7 +119,7 @@ class HandshakeCore:
         # one place is left free for acknowledgements: R must not keep S waiting
         if self._forwards(R, waiting, self.right) and self.to_right.room > 1:
             block = self.windows[R].popleft()
-            self._join.remove(R, block)
+            self._let_go(R, block)
             self._sent(R, block)
             self.to_right.send(block)
             return True
@@ -163,7 +163,7 @@ class HandshakeCore:
         self.arrived[stream] += 1
         if self._early[stream] and self._is_last(stream):
             self._early[stream] -= 1
-            self._join.remove(stream, block)
+            self._let_go(stream, block)
             self._tell_neighbours()
         else:
             self.windows[stream].append(block)
@@ -179,12 +179,17 @@ class HandshakeCore:
             self._early[stream] += 1
             return
         block = self.windows[stream].popleft()
-        self._join.remove(stream, block)
+        self._let_go(stream, block)
         if stream == S and self.left is not None:
             self.forwarded -= 1  # it was sent, and no longer counts
         else:
             self.sizes[stream] -= len(block)
         self._tell_neighbours()
+
+    def _let_go(self, stream: int, block: Block) -> None:
+        start = perf_counter()
+        self._join.remove(stream, block)
+        self.busy += perf_counter() - start
 
     def _tell_neighbours(self) -> None:
         """There is less here now: a neighbour may want to forward."""

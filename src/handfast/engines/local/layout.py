@@ -1,4 +1,4 @@
-"""Where the cores run: along the NUMA nodes, so that neighbours in the chain are neighbours there [HSJ §5.1]."""
+"""Where the cores run: one on each CPU where they fill the machine, and in the order of its NUMA nodes [HSJ §5.1]."""
 
 from __future__ import annotations
 
@@ -32,8 +32,12 @@ def layout(cores: int, nodes: Path = _NODES) -> Layout:
 
 def plan_layout(cores: int, nodes: Sequence[Sequence[int]], usable: Sequence[int]) -> Layout:
     """Where so many cores run on a machine with these nodes."""
-    in_order = [cpu for node in nodes for cpu in node if cpu in usable] or list(usable)
-    if cores == len(in_order) > 1:
+    in_order = [cpu for node in nodes for cpu in node if cpu in usable]
+    if len(in_order) < len(usable):  # not all are listed
+        in_order = list(usable)
+    if cores == 1:
+        return Layout((None,), "not pinned: it is one alone")
+    if cores == len(in_order):
         return Layout(tuple(in_order), "pinned, one to each CPU")
     if cores > len(in_order):
         return Layout((None,) * cores, f"not pinned: {cores} cores share {len(in_order)} CPUs")
