@@ -19,6 +19,7 @@ from handfast.bench.measure import Ratio, Speed, in_turns, speed
 from handfast.bench.scaling import WHOLE, setting
 from handfast.bench.workload import Bench
 from handfast.core.join_core import JoinCore
+from handfast.engines.local.layout import layout, pin
 from handfast.engines.local.options import LocalOptions
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -49,7 +50,8 @@ class Coordinator:
         self._plan = plan_of(bench)
         self._cores = cores
         self._window = block_of(self._plan, 0, bench, 0, bench.window)
-        self._threads = ThreadPoolExecutor(cores)
+        places = iter(layout(cores).places)
+        self._threads = ThreadPoolExecutor(cores, initializer=lambda: pin(next(places)))
 
     def join(self, new: Block) -> int:
         """The matches of new tuples of S with the window of R."""
