@@ -10,16 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 
 from handfast.bench.measure import Ratio, Speed, in_turns, speed
-from handfast.bench.scaling import WHOLE, setting
+from handfast.bench.scaling import setting
 from handfast.bench.workload import Bench
 from handfast.core.join_core import JoinCore
-from handfast.engines.local.layout import layout, pin
+from handfast.engines.local.layout import threads
 from handfast.engines.local.options import LocalOptions
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -50,8 +49,7 @@ class Coordinator:
         self._plan = plan_of(bench)
         self._cores = cores
         self._window = block_of(self._plan, 0, bench, 0, bench.window)
-        places = iter(layout(cores).places)
-        self._threads = ThreadPoolExecutor(cores, initializer=lambda: pin(next(places)))
+        self._threads = threads(cores)
 
     def join(self, new: Block) -> int:
         """The matches of new tuples of S with the window of R."""
@@ -103,7 +101,8 @@ def main() -> None:
         print(f"{name}: {statistics.median(own) / 1e9:.2f} G pairs/s on {asked.cores} cores")
     print(f"handfast over CellJoin's scheme: {ratio}")
     if asked.save:
-        result = {"setting": setting(WHOLE), "cores": asked.cores, "window": WINDOW, "block": BLOCK}
+        run = {"turns": asked.turns, "blocks": asked.blocks, "cores": asked.cores, "window": WINDOW, "block": BLOCK}
+        result = {"setting": setting() | run}
         RESULT.write_text(json.dumps(result | {"pairs/s": pairs, "ratio": asdict(ratio)}, indent=1) + "\n")
 
 

@@ -86,7 +86,7 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
             f"The folder {folder} cannot be made: {error.strerror}; choose another one with --out"
         ) from None
     size = QUICK if quick else WHOLE
-    report = Report(setting(size))
+    report = Report(setting() | asdict(size))
     bench = Bench(size.scan_window)
     cores = sorted({1, 2, *(n for n in (4, 8, 16, 32) if n <= (os.cpu_count() or 1))})
     with console.status("matches are compared before anything is timed"):
@@ -116,16 +116,15 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
     return report
 
 
-def setting(size: Size) -> dict[str, Any]:
-    """The machine, the versions, and how much was run."""
+def setting() -> dict[str, Any]:
+    """The machine and the versions."""
     names = ("handfast", "numpy", "numba", "llvmlite", "pyarrow")
     return {
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         **{name: version(name) for name in names},
-        "seed": 7,
-        **asdict(size),
+        "seed": Bench.seed,
     }
 
 

@@ -7,6 +7,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -200,7 +201,7 @@ class JoinCore:
         """Free what no tuple still to come can meet, and keep the number of blocks small."""
         for stream, segment in enumerate(self._segments):
             span = window_span(self.plan.join.spec.streams[stream].window, stream)
-            freed = segment.expire(lambda block, span=span: span.is_over(block, horizon))  # type: ignore[misc]
+            freed = segment.expire(partial(span.is_over, horizon=horizon))
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)
         self._renew()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
 from time import perf_counter
 
@@ -55,9 +56,12 @@ class ChainDriver:
         self._take(admitted, horizon)
         for end in (R, S):
             while self._unsent[end]:
-                self._crew.wait_until(lambda end=end: self.chain.entries[end].room > 0)  # type: ignore[misc]
+                self._crew.wait_until(partial(self._has_room, end))
                 self._send()
         yield from self._collect()
+
+    def _has_room(self, end: int) -> bool:
+        return self.chain.entries[end].room > 0
 
     def offer(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         self._take(admitted, horizon)

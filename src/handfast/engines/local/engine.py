@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -12,7 +11,7 @@ from handfast.core.route import Router
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
-from handfast.engines.local.layout import layout, pin
+from handfast.engines.local.layout import layout, threads
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import BLOCK, LocalOptions
 from handfast.flow.admission import Admission, progress_of, split
@@ -88,9 +87,8 @@ def _divided(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBa
     routers = [Router(plan, stream, in_turn=True) for stream in range(len(blocks))]
     sent = [router.route(b) if b is not None else {} for router, b in zip(routers, blocks, strict=True)]
     shares = [[[own[core]] if core in own else [] for own in sent] for core in range(plan.cores)]
-    places = iter(layout(plan.cores).places)
-    with ThreadPoolExecutor(plan.cores, "handfast core", lambda: pin(next(places))) as threads:
-        found = list(threads.map(lambda share: list(run_bounded(plan, share)), shares))
+    with threads(plan.cores) as crew:
+        found = list(crew.map(lambda share: list(run_bounded(plan, share)), shares))
     given = (batch for own in found for batch in own)
     yield from by_rank(given) if plan.join.spec.in_order else given
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,12 @@ def _cpus(text: str) -> list[int]:
         first, _, last = part.partition("-")
         cpus += range(int(first), int(last or first) + 1)
     return cpus
+
+
+def threads(cores: int) -> ThreadPoolExecutor:
+    """A thread for each core, each kept where it runs."""
+    places = iter(layout(cores).places)
+    return ThreadPoolExecutor(cores, "handfast core", lambda: pin(next(places)))
 
 
 def pin(place: int | None) -> None:
