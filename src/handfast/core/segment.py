@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.core.growing import Growing, GrowingStamps
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
+from handfast.kernels.course import Courses
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Positions
 from handfast.kernels.sorted_blocks import SortedBlocks
@@ -34,16 +36,16 @@ class Segment:
         self.blocks: list[Block] = []
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
-        self._columns: list[_Growing] = []
-        self._statuses: list[_Growing | None] = []
-        self._times = _Growing(np.dtype(np.int64))
-        self._seen: list[_Growing] = []
-        self._flags = _Growing(np.dtype(np.uint8))
+        self._columns: list[Growing] = []
+        self._statuses: list[Growing | None] = []
+        self._times = GrowingStamps()
+        self._seen: list[GrowingStamps] = []
+        self._flags = Growing(np.dtype(np.uint8))
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
         self._torn = False  # a merged block's tuples do not stand side by side
         self.indexes = {pair: index() for pair, index in pairs.items()}
-        self._wild = {pair: np.empty(0, np.int64) for pair in self.indexes}
+        self._wild = {pair: Growing(np.dtype(np.int64)) for pair in self.indexes}
 
     @property
     def live(self) -> int:
@@ -57,8 +59,8 @@ class Segment:
 
     def wild(self, pair: Pair) -> Positions:
         """The positions of tuples that every probe of an index must meet."""
-        positions = self._wild[pair]
-        return positions[positions >= self.first]
+        positions: Positions = self._wild[pair].values  # type: ignore[assignment]
+        return positions[np.searchsorted(positions, self.first) :]
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -66,11 +68,11 @@ class Segment:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        return self._times.values  # type: ignore[return-value]
+        return self._times.values
 
     @property
     def seen(self) -> Seen:
-        return tuple(known.values for known in self._seen)  # type: ignore[misc]
+        return tuple(known.values for known in self._seen)
 
     @property
     def first(self) -> int:
@@ -83,25 +85,25 @@ class Segment:
             return
         start = len(self._times)
         if not start:
-            self._columns = [_Growing(value.dtype) for value in columns.values]
+            self._columns = [Growing(value.dtype) for value in columns.values]
             self._statuses = [None for _ in columns.values]
-            self._seen = [_Growing(np.dtype(np.int64)) for _ in block.seen]
+            self._seen = [GrowingStamps() for _ in block.seen]
         for k, (value, status) in enumerate(zip(columns.values, columns.statuses, strict=True)):
             self._columns[k].append(value)
             known = self._statuses[k]
             if status is not None and known is None:
-                known = self._statuses[k] = _Growing(np.dtype(np.uint8))
+                known = self._statuses[k] = Growing(np.dtype(np.uint8))
                 known.append(np.zeros(start, np.uint8))
             if known is not None:
                 known.append(status if status is not None else np.zeros(len(block), np.uint8))
         self._times.append(block.times)
-        for known, seen in zip(self._seen, block.seen, strict=True):
-            known.append(seen)
+        for stamps, seen in zip(self._seen, block.seen, strict=True):
+            stamps.append(seen)
         self._flags.append(block.flags)
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
-            self._wild[pair] = np.concatenate([self._wild[pair], start + np.flatnonzero(keys[pair].wild)])
+            self._wild[pair].append(start + np.flatnonzero(keys[pair].wild))
         self.blocks.append(block)
         self.marks.append(marks)
         self._starts.append(start)
@@ -110,14 +112,9 @@ class Segment:
     def columns(self) -> Columns:
         """The columns of every position so far."""
         statuses = [status.values if status is not None else None for status in self._statuses]
-        return Columns([column.values for column in self._columns], statuses, self.times, self.seen)  # type: ignore[arg-type]
-
-    def stored(self) -> tuple[Columns, int]:
-        """The columns from the oldest block on, and that block's first position."""
-        first, every = self.first, self.columns()
-        statuses = [status[first:] if status is not None else None for status in every.statuses]
-        seen = tuple(known[first:] for known in every.seen)
-        return Columns([value[first:] for value in every.values], statuses, every.times[first:], seen), first
+        courses = Courses(self._times.course, tuple(known.course for known in self._seen))
+        values = [column.values for column in self._columns]
+        return Columns(values, statuses, self.times, self.seen, courses=courses)  # type: ignore[arg-type]
 
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
@@ -129,7 +126,7 @@ class Segment:
         self._starts = [self._starts[k] for k in kept]
         self._live = sum(map(len, self.blocks))
         for index in self.indexes.values():
-            index.oldest = self.first
+            index.expire(self.first)
         return freed
 
     def remove(self, block: Block) -> None:
@@ -139,7 +136,7 @@ class Segment:
         del self.blocks[k], self.marks[k], self._starts[k]
         self._live -= len(block)
         for index in self.indexes.values():
-            index.oldest = self.first
+            index.expire(self.first)
 
     def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
         """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans but a part of the window.
@@ -210,28 +207,3 @@ def _size(block: Block) -> int:
     while len(block) > limit:
         size, limit = size + 1, limit * _FAN
     return size
-
-
-class _Growing:
-    """An array that grows at its end, in place as long as there is room."""
-
-    def __init__(self, dtype: np.dtype[np.generic]) -> None:
-        self._array = np.empty(0, dtype)
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def values(self) -> NDArray[np.generic]:
-        return self._array[: self._count]
-
-    def append(self, values: NDArray[np.generic]) -> None:
-        """Add values at the end."""
-        stop = self._count + len(values)
-        if stop > len(self._array):
-            grown = np.empty(max(stop, 2 * len(self._array)), self._array.dtype)
-            grown[: self._count] = self.values
-            self._array = grown
-        self._array[self._count : stop] = values
-        self._count = stop

@@ -90,6 +90,11 @@ class Block:
         seen = tuple(own[rows] for own in self.seen)
         return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows], seen)
 
+    def in_order(self) -> Block:
+        """The same tuples by rank, or by time where they are not stamped; where these are equal, as they stand."""
+        places = np.sum(self.seen, axis=0) if self.seen else self.times
+        return self if (places[1:] >= places[:-1]).all() else self.take(np.argsort(places, kind="stable"))
+
     def with_flags(self, flags: NDArray[np.uint8]) -> Block:
         """The same tuples with other flags."""
         return Block(self.batch, self.times, flags, self.seen)
