@@ -12,7 +12,7 @@ from handfast.core.growing import Growing, GrowingStamps
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
-from handfast.kernels.course import Courses
+from handfast.kernels.course import Courses, goes_up
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Positions
 from handfast.kernels.sorted_blocks import SortedBlocks
@@ -23,6 +23,7 @@ Index = CellIndex | SortedBlocks
 
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
+_LARGEST = 1 << 26  # bytes of a merged block
 _SPARE = 4096  # expired tuples that may always linger
 
 
@@ -109,6 +110,11 @@ class Segment:
         self._starts.append(start)
         self._live += len(block)
 
+    @property
+    def widest_row(self) -> int:
+        """What a stored tuple takes at the most."""
+        return max((block.widest_row for block in self.blocks), default=0)
+
     def columns(self) -> Columns:
         """The columns of every position so far."""
         statuses = [status.values if status is not None else None for status in self._statuses]
@@ -148,7 +154,7 @@ class Segment:
             run = self.blocks[end - _FAN : end]
             start = self._starts[end - _FAN]
             alike = len({_size(block) for block in run}) == 1
-            if not (alike and fits(run)):
+            if not (alike and fits(run) and sum(block.size for block in run) <= _LARGEST):
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]
@@ -157,25 +163,28 @@ class Segment:
             end = len(self.blocks)
 
     def take(self, positions: Positions) -> pa.RecordBatch:
-        """The stored tuples at these positions."""
-        rows = pa.array(self._rows(positions))
-        if len(self.blocks) == 1:
-            return self.blocks[0].batch.take(rows)
-        batches = [block.batch for block in self.blocks]
-        try:
-            taken = pa.Table.from_batches(batches).unify_dictionaries().take(rows).combine_chunks()
-        except pa.ArrowNotImplementedError:  # some types are gathered from whole columns only
-            return pa.concat_batches(batches).take(rows)
-        return pa.RecordBatch.from_arrays([_whole(column) for column in taken.columns], schema=taken.schema)
+        """The stored tuples at these positions: gathered block by block, so that only they are copied."""
+        owners = self._owners(positions)
+        order = None if goes_up(owners) else np.argsort(owners, kind="stable")
+        if order is not None:
+            positions, owners = positions[order], owners[order]
+        pieces = []
+        ends = [*(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
+        for first, end in zip([0, *ends[:-1]], ends, strict=True):
+            block = int(owners[first])
+            rows = positions[first:end] - self._starts[block]
+            pieces.append(self.blocks[block].batch.take(pa.array(rows)))
+        taken = pieces[0] if len(pieces) == 1 else _joined(pieces)
+        if order is None:
+            return taken
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return taken.take(pa.array(back))
 
-    def _rows(self, positions: Positions) -> Positions:
-        """Where the tuples at these positions stand when all blocks are one behind the other."""
-        if self.first + self._live == len(self._times):
-            return positions - self.first  # no block in the middle has gone
-        starts = np.array(self._starts)
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(block) for block in self.blocks])[:-1]])
-        rows: Positions = positions + (before - starts)[self._owners(positions)]
-        return rows
+    def grouped(self, positions: Positions) -> Positions | None:
+        """An order of these positions in which those of a block stand together; None if they do."""
+        owners = self._owners(positions)
+        return None if goes_up(owners) else np.argsort(owners, kind="stable")
 
     def settle(self, positions: Positions) -> Positions:
         """Mark these tuples, and give back those of them, each once, that were not marked before."""
@@ -191,14 +200,16 @@ class Segment:
 
     def _owners(self, positions: Positions) -> NDArray[np.int64]:
         """The number of each position's block."""
+        if len(self._starts) < 2:
+            return np.zeros(len(positions), np.int64)
         return np.searchsorted(np.array(self._starts), positions, side="right") - 1
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column of few rows in one piece."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Several batches as one; the dictionaries of a column may differ from batch to batch."""
+    if any(pa.types.is_dictionary(type_) for type_ in batches[0].schema.types):
+        batches = pa.Table.from_batches(batches).unify_dictionaries().to_batches()
+    return pa.concat_batches(batches)
 
 
 def _size(block: Block) -> int:

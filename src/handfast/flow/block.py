@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.flow.size import content_bytes, widest_row
+
 HOME = 1  # the tuple's own core: here it counts
 EVERYWHERE = 2  # the tuple was sent to every core
 _TIME, _FLAGS, _SEEN = "#time", "#flags", "#seen"
@@ -47,6 +49,16 @@ class Block:
     @cached_property
     def most_time(self) -> int:
         return int(self.times.max())
+
+    @cached_property
+    def size(self) -> int:
+        """What the values of the tuples take."""
+        return content_bytes(self.batch)
+
+    @cached_property
+    def widest_row(self) -> int:
+        """What a tuple takes at the most."""
+        return widest_row(self.batch)
 
     @cached_property
     def encoded(self) -> bytes:

@@ -6,12 +6,12 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def sweep(probes, base, low, high, starts, stops, groups, keys, positions, at, found, state):  # type: ignore[no-untyped-def]
+def sweep(probes, base, low, high, starts, stops, groups, keys, positions, at, found, n, state):  # type: ignore[no-untyped-def]
     """Sweep the sorted bounds of probes over a sorted block: where a probe's candidates begin only ever moves up.
 
-    `state` is probe, first candidate, candidate: where to go on when the output is full.
+    Pairs are written from place `n` on; the place behind the last is returned. `state` is probe, first candidate,
+    candidate: where to go on when the output is full.
     """
-    n = 0
     count, stored = probes.shape[0], keys.shape[0]
     i, first, j = state[0], state[1], state[2]
     while i < count:

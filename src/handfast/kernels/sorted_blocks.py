@@ -45,11 +45,11 @@ class _Block:
 
     def pieces(self, length: int) -> Iterator[_Block]:
         """The block cut into shorter ones of neighbouring positions."""
-        for first in range(self.first, self.last + 1, length):
-            own = (self.positions >= first) & (self.positions < first + length)
-            if own.any():
-                positions = self.positions[own]
-                yield _Block(self.groups[own], self.keys[own], positions, int(positions.min()), int(positions.max()))
+        numbers = (self.positions - self.first) // length
+        order = np.argsort(numbers, kind="stable")
+        for own in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+            positions = self.positions[own]
+            yield _Block(self.groups[own], self.keys[own], positions, int(positions.min()), int(positions.max()))
 
 
 class SortedBlocks:
@@ -90,36 +90,38 @@ class SortedBlocks:
         by_range = np.lexsort((ranges.stops[probes], ranges.starts[probes]))
         starts = np.minimum.accumulate(ranges.starts[probes][by_range][::-1])[::-1]
         stops = np.maximum.accumulate(ranges.stops[probes][by_range])
+        at, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+        n = 0
         for block in self._blocks:
             first = int(np.searchsorted(stops, block.first, side="right"))
             end = int(np.searchsorted(starts, block.last, side="right"))
-            if first < end:
-                some = probes if end - first == len(probes) else probes[np.sort(by_range[first:end])]
-                yield from self._swept(block, some, keys.base, low, high, ranges)
-
-    def _swept(
-        self, block: _Block, probes: Positions, base: Cells, low: Numbers, high: Numbers, ranges: Ranges
-    ) -> Iterator[tuple[Positions, Positions]]:
-        state = np.array([0, 0, -1], np.int64)
-        while state[0] < len(probes):
-            size = min(_CAPACITY, len(probes) * len(block))
-            at, found = np.empty(size, np.int64), np.empty(size, np.int64)
-            n = self._loops.sweep(
-                probes,
-                base,
-                low,
-                high,
-                ranges.starts,
-                ranges.stops,
-                block.groups,
-                block.keys,
-                block.positions,
-                at,
-                found,
-                state,
-            )
-            if n:
-                yield at[:n], found[:n]
+            if first >= end:
+                continue
+            some = probes if end - first == len(probes) else probes[np.sort(by_range[first:end])]
+            state = np.array([0, 0, -1], np.int64)
+            while True:
+                n = self._loops.sweep(
+                    some,
+                    keys.base,
+                    low,
+                    high,
+                    ranges.starts,
+                    ranges.stops,
+                    block.groups,
+                    block.keys,
+                    block.positions,
+                    at,
+                    found,
+                    n,
+                    state,
+                )
+                if state[0] == len(some):
+                    break
+                yield at, found
+                at, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+                n = 0
+        if n:
+            yield at[:n], found[:n]
 
     def _fit(self, sizes: Positions) -> None:
         """Cut blocks that are much longer than what the probes reach; how far they do also limits what is merged."""
