@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pyarrow as pa
+import pytest
 
 from handfast.kernels.strings import StringTable
 
@@ -14,7 +18,7 @@ def test_a_scratch_table_has_the_same_codes_and_keeps_its_own_to_itself() -> Non
     c = scratch.code("ab")
     assert [b, a, c] == [scratch.code(text) for text in ("b", "a", "ab")]
     assert ["b", "a", "ab"] == [scratch.text(code) for code in (b, a, c)]
-    assert [2, 0, 1] == scratch.ranks().tolist()
+    assert [1, 2, 0] == np.argsort(scratch.ranks()).tolist()
     assert (2, 3) == (len(table), len(scratch))
     assert table.find("ab") is None
 
@@ -22,4 +26,39 @@ def test_a_scratch_table_has_the_same_codes_and_keeps_its_own_to_itself() -> Non
 def test_binaries_are_ranked_byte_by_byte() -> None:
     table = StringTable()
     codes = table.encode(pa.array([b"\x80", b"", b"\x7f\xff", b"\x7f"]))
-    assert [3, 0, 2, 1] == table.ranks()[codes].tolist()
+    assert [1, 3, 2, 0] == np.argsort(table.ranks()[codes]).tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ranks_order_as_the_strings_do_whenever_they_come(seed: int) -> None:
+    rng = random.Random(seed)
+    table = StringTable()
+    for _ in range(60):
+        for _ in range(rng.choice([0, 1, 2, 30])):
+            # between others again and again, at the ends, and anywhere
+            table.code(rng.choice(["m" * rng.randrange(80), str(rng.random()), "a" + "b" * rng.randrange(99) + "a"]))
+        for known in (table, scratch := table.scratch()):
+            order = np.argsort(known.ranks(), kind="stable").tolist()
+            assert sorted(known.texts()) == [known.text(code) for code in order]
+            assert len(set(known.ranks().tolist())) == len(known)
+            scratch.code(str(rng.random()))
+        order = np.argsort(scratch.ranks()).tolist()
+        assert sorted(scratch.texts()) == [scratch.text(code) for code in order]
+
+
+def test_a_new_string_is_not_compared_with_all_that_are_known() -> None:
+    compared = 0
+
+    class Counted(str):
+        def __lt__(self, other: str) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__lt__(self, other)
+
+    table = StringTable()
+    rng = random.Random(7)
+    for _ in range(400):
+        for _ in range(20):
+            table.code(Counted(rng.random()))
+        table.ranks()
+    assert compared < 8_000 * 60, "it grows with the logarithm of what is known, not with what is known"

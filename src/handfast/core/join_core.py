@@ -200,8 +200,10 @@ class JoinCore:
 
     def _expire(self, horizon: Horizon) -> None:
         """Free what no tuple still to come can meet, and keep the number of blocks small."""
+        streams = self.plan.join.spec.streams
+        lateness = max(stream.lateness or 0 for stream in streams)
         for stream, segment in enumerate(self._segments):
-            span = window_span(self.plan.join.spec.streams[stream].window, stream)
+            span = window_span(streams[stream].window, stream, lateness)
             freed = segment.expire(partial(span.is_over, horizon=horizon))
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)

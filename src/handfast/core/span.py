@@ -14,7 +14,7 @@ from handfast.flow.time import END, Horizon
 from handfast.spec.moment import EARLIEST
 from handfast.spec.window import CountWindow, Window
 
-_PART = 16  # a merged block spans at most this part of the window
+_PART = 16  # a merged block spans at most this part of the time for which it is kept
 
 
 class WindowSpan(Protocol):
@@ -29,15 +29,16 @@ class WindowSpan(Protocol):
         ...
 
     def fits(self, blocks: Sequence[Block]) -> bool:
-        """Whether the blocks together span but a part of the window."""
+        """Whether the blocks together span but a part of the time for which they are kept."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A time window."""
+    """A time window, of which tuples may come late by so much."""
 
     length: int
+    lateness: int
 
     def is_over(self, block: Block, horizon: Horizon) -> bool:
         return block.most_time + self.length <= horizon.time
@@ -48,7 +49,7 @@ class TimeSpan:
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         span = max(block.most_time for block in blocks) - min(block.least_time for block in blocks)
-        return span <= self.length // _PART
+        return span <= (self.length + self.lateness) // _PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,6 @@ class CountSpan:
         return last - first <= self.rows // _PART
 
 
-def window_span(window: Window, stream: int) -> WindowSpan:
-    """The span of a stream's window."""
-    return CountSpan(window.rows, stream) if isinstance(window, CountWindow) else TimeSpan(window.length)
+def window_span(window: Window, stream: int, lateness: int = 0) -> WindowSpan:
+    """The span of a stream's window; a block is kept for as long, and until nothing that is so late can come."""
+    return CountSpan(window.rows, stream) if isinstance(window, CountWindow) else TimeSpan(window.length, lateness)

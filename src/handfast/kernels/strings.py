@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from itertools import chain
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+_GAP = 1 << 32  # between the ranks of neighbours, when all are given anew: room for those that come between them
+_PART = 16  # so much of the strings may be ranked one by one before all are sorted
 
 
 def as_text(value: str | bytes) -> str:
@@ -14,12 +20,19 @@ def as_text(value: str | bytes) -> str:
 
 
 class StringTable:
-    """The distinct strings that a JoinCore holds. A code never changes; ranks do whenever a string is added."""
+    """The distinct strings that a JoinCore holds. A code never changes; ranks may whenever a string is added.
+
+    A new string is ranked between its neighbours, so that its cost does not grow with the strings that are known. Where
+    there is no room between them, or many strings are new, all are ranked anew.
+    """
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
         self._texts: list[str] = []
-        self._ranks: NDArray[np.int64] | None = None
+        self._ranks = np.empty(0, np.int64)  # by code; for `_ranked` of them it is known
+        self._ranked = 0
+        self._sorted: list[str] = []
+        self._since: list[str] = []  # those that were ranked after the others had been sorted, in order as well
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -38,11 +51,10 @@ class StringTable:
 
     def code(self, text: str) -> int:
         """The code of one string."""
-        known = self._codes.get(text)
+        known = self.find(text)
         if known is None:
-            known = self._codes[text] = len(self._codes)
+            known = self._codes[text] = len(self)
             self._texts.append(text)
-            self._ranks = None
         return known
 
     def encode(self, column: pa.Array) -> NDArray[np.int64]:
@@ -55,13 +67,49 @@ class StringTable:
         return codes[indices]
 
     def ranks(self) -> NDArray[np.int64]:
-        """The place of each code's string in the order of all: UTF-8 bytes order as code points do."""
-        if self._ranks is None:
-            texts = self.texts()
-            order = sorted(range(len(texts)), key=texts.__getitem__)
-            self._ranks = np.empty(len(texts), np.int64)
-            self._ranks[order] = np.arange(len(texts))
-        return self._ranks
+        """By code, numbers that order as the strings do: UTF-8 bytes order as code points do."""
+        if self._ranked < len(self):
+            if len(self) > len(self._ranks):
+                grown = np.empty(2 * len(self), np.int64)
+                grown[: self._ranked] = self._ranks[: self._ranked]
+                self._ranks = grown
+            if len(self) * (_PART - 1) > len(self._sorted) * _PART or not self._rank_each():
+                self._rank_all()
+            self._ranked = len(self)
+        return self._ranks[: self._ranked]
+
+    def _rank_each(self) -> bool:
+        """Rank the new strings between their neighbours, as far as there is room; whether there was for all."""
+        for code in range(self._ranked, len(self)):
+            text = self.text(code)
+            low, high = self._neighbours(text)
+            if high - low < 2:
+                return False
+            self._ranks[code] = (low + high) // 2
+            insort(self._since, text)
+        return True
+
+    def _neighbours(self, text: str) -> tuple[int, int]:
+        """The ranks that a new string's has to lie between."""
+        before, behind = [], []
+        for run in self._runs():
+            place = bisect_left(run, text)
+            before += run[max(0, place - 1) : place]
+            behind += run[place : place + 1]
+        lows, highs = ([int(self._ranks[self.find(near) or 0]) for near in nearest] for nearest in (before, behind))
+        low = max(lows) if lows else min(highs) - 2 * _GAP
+        return low, min(highs) if highs else low + 2 * _GAP
+
+    def _runs(self) -> list[list[str]]:
+        """All strings that are ranked, in runs that are sorted."""
+        return [self._sorted, self._since]
+
+    def _rank_all(self) -> None:
+        runs = self._runs()
+        new = map(self.text, range(sum(map(len, runs)), len(self)))
+        self._sorted, self._since = sorted(chain(*runs, new)), []  # few compares: most of it is in order
+        codes = [self.find(text) or 0 for text in self._sorted]
+        self._ranks[codes] = np.arange(len(codes)) * _GAP
 
     def scratch(self) -> StringTable:
         """A table with the same codes that takes in more strings without keeping them here."""
@@ -84,12 +132,19 @@ class _Scratch(StringTable):
     def text(self, code: int) -> str:
         return self._known.text(code) if code < self._first else self._texts[code - self._first]
 
-    def code(self, text: str) -> int:
-        code = self._known.find(text)
-        if code is None:
-            code = self._codes.get(text)
-        if code is None:
-            code = self._codes[text] = len(self)
-            self._texts.append(text)
-            self._ranks = None
-        return code
+    def find(self, text: str) -> int | None:
+        known = self._known.find(text)
+        return known if known is not None else self._codes.get(text)
+
+    def ranks(self) -> NDArray[np.int64]:
+        if not self._ranked:
+            self._ranks = self._known.ranks().copy()
+            self._ranked, self._sorted, self._between = self._first, self._known._sorted, self._known._since
+        return super().ranks()
+
+    def _runs(self) -> list[list[str]]:
+        return [self._sorted, self._between, self._since]
+
+    def _rank_all(self) -> None:
+        super()._rank_all()
+        self._between = []
