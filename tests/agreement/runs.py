@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import handfast as hf
-from handfast.engines.local.engine import LocalJoin
-from handfast.flow.batch import schema_of
-from handfast.plan import make_plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
@@ -39,19 +35,23 @@ def local_steps(case: Case) -> Result:
 
 def local_steps_and_close(case: Case) -> tuple[Result, Result]:
     """The local engine fed step by step: what is decided then, and what is when the streams have ended."""
-    bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-    arrow = [case.tables[name].schema for name in case.streams]
-    engine = LocalJoin(make_plan(bound, case.cores, arrow))
-    clock = case.clock or repeat(0)
-    before = _rows(batch for step, now in zip(case.steps, clock, strict=False) for batch in engine.push(step, now))
-    return before, before + _rows(engine.close())
+    before, after = session_batches(case)
+    decided = _rows(before)
+    return decided, decided + _rows(after)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Result:
-    result: Result = Counter()
-    for batch in batches:
-        result += multiset(result_of(pa.Table.from_batches([batch])))
-    return result
+def session_batches(case: Case) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """What `hf.session` gives for the steps of a case, and what it gives when it is closed."""
+    schemas = {name: table.schema for name, table in case.tables.items()}
+    clock = (micros / 1_000_000 for micros in case.clock or repeat(0))
+    options = hf.LocalOptions(cores=case.cores)
+    with hf.session(case.spec, schemas, options=options, clock=lambda: next(clock)) as session:
+        before = [batch for step in case.steps for batch in session.push_together(step)]
+    return before, session.close()
+
+
+def _rows(batches: list[pa.RecordBatch]) -> Result:
+    return multiset(result_of(pa.Table.from_batches(batches))) if batches else Counter()
 
 
 def spark_batch(case: Case, spark: SparkSession) -> Result:
