@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agreement.runs import local_bounded, local_steps_and_close, spark_batch, spark_streaming, spark_written
-from tests.judges import duckdb_judge
-from tests.judges.rows import multiset
 from tests.strategies import MULTI, SHAPES, Case
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ def test_local_equals_oracle_and_duckdb(kind: str, start: int, record_property: 
         case = KINDS[kind][0](seed)
         expected = case.expected()
         given += bool(expected)
-        assert expected == multiset(duckdb_judge.result(case.spec, case.tables)), f"judges differ, seed {seed}: {case}"
+        assert expected == case.judged(), f"judges differ, seed {seed}: {case}"
         assert expected == local_bounded(case), f"bounded, seed {seed}: {case}"
         decided, closed = local_steps_and_close(case)
         early += bool(decided) and decided != closed

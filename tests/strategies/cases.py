@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from handfast import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
-from tests.judges import duckdb_judge
-from tests.judges.rows import multiset, plain_values, schemas_of, tables_of
+from tests.judges.rows import by_duckdb, multiset, plain_values, schemas_of, tables_of
 from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
 from tests.strategies.shapes import SHAPES, Shape
@@ -108,13 +107,25 @@ class Case:
         rows = {name: [{c: row[c] for c in row if c != "#"} for row in final[name]] for name in self.streams}
         return multiset(oracle.result(self.join, rows, self.admission.watermark))
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """What `hf.join` takes beside the inputs, as plain values."""
+        windows = self.kwargs["window"]
+        by_stream = dict(windows) if isinstance(windows, dict) else dict.fromkeys(self.streams, windows)
+        return {**self.kwargs, "window": {n: str(w) if isinstance(w, CountWindow) else w for n, w in by_stream.items()}}
+
+    def judged(self, tables: dict[str, pa.Table] | None = None, watermark: int | None = None) -> Counter[Any]:
+        """DuckDB's result for the bounded tables, or for others of the same columns; at the end, or at a watermark."""
+        given = tables if tables is not None else self.tables
+        return multiset(by_duckdb({name: given[name] for name in self.streams}, watermark, **self.words))
+
     def judged_of_steps(self) -> Counter[tuple[Any, ...]]:
         """What DuckDB says is decided when the steps have arrived one by one, and more may come."""
         final = oracle.final(self.join, self.admission)
         rows = {name: pa.array([row["#"] for row in final[name]], pa.int64()) for name in self.streams}
         tables = {name: self.tables[name].take(rows[name]) for name in self.streams}
         watermark = max(self.admission.watermark, -(2.0**63))
-        return multiset(duckdb_judge.result(self.spec, tables, int(watermark)))
+        return self.judged(tables, int(watermark))
 
     def expected_at_close(self) -> Counter[tuple[Any, ...]]:
         """The oracle's result when the steps have arrived one by one, and no more will come."""
