@@ -13,8 +13,7 @@ import pytest
 
 import handfast as hf
 from tests.agreement.runs import local_bounded, local_steps_and_close, spark_batch, spark_streaming
-from tests.judges import duckdb_judge
-from tests.judges.rows import multiset
+from tests.judges.rows import by_duckdb, multiset
 from tests.strategies import SHAPES, Case
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def table(chance: random.Random, rows: int) -> pa.Table:
     )
 
 
-def python_case(seed: int) -> tuple[Case, hf.JoinSpec]:
+def python_case(seed: int) -> tuple[Case, dict[str, Any]]:
     """A case whose predicate is, at least in part, Python; and the same join in SQL alone."""
     chance = random.Random(seed)
     function, sql = PAIRS[seed % len(PAIRS)]
@@ -98,7 +97,7 @@ def python_case(seed: int) -> tuple[Case, hf.JoinSpec]:
     ]
     case = Case(SHAPES[0], ("r", "s"), kwargs, "30 seconds", tables, steps, chance.randrange(1, 4))
     same = {**kwargs, "on": sql if beside is None else f"({beside}) AND {sql}"}
-    return case, hf.JoinSpec(("r", "s"), **same)
+    return case, same
 
 
 def _bounds(cuts: list[int], rows: int, step: int) -> tuple[int, int]:
@@ -112,7 +111,7 @@ def test_a_python_predicate_means_what_the_same_sql_means() -> None:
         case, same = python_case(seed)
         expected = case.expected()
         found += sum(expected.values())
-        assert expected == multiset(duckdb_judge.result(same, case.tables)), f"judges differ, seed {seed}: {case}"
+        assert expected == multiset(by_duckdb(case.tables, **same)), f"judges differ, seed {seed}: {case}"
         assert expected == local_bounded(case), f"bounded, seed {seed}: {case}"
         decided, closed = local_steps_and_close(case)
         assert case.expected_of_steps() == decided, f"step by step, seed {seed}: {case}"

@@ -1,8 +1,9 @@
-"""The types of Arrow columns in Spark's terms, as the judges see them; rows and multisets are `handfast.rows`."""
+"""Types and rows as the judges see them: Arrow columns in Spark's terms, DuckDB's result as the oracle has its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,8 +11,19 @@ from handfast.rows import Row, multiset, plain_values, result_of, rows_of, table
 from handfast.spec import types
 from handfast.spec.schema import Schema
 from handfast.spec.types import Kind, Type
+from tests.judges import duckdb_judge
 
-__all__ = ["Row", "multiset", "plain_values", "result_of", "rows_of", "schemas_of", "tables_of", "type_of"]
+__all__ = [
+    "Row",
+    "by_duckdb",
+    "multiset",
+    "plain_values",
+    "result_of",
+    "rows_of",
+    "schemas_of",
+    "tables_of",
+    "type_of",
+]
 
 _PLAIN = {
     pa.bool_(): types.BOOLEAN,
@@ -49,3 +61,15 @@ def schema_of(schema: pa.Schema) -> Schema:
 def schemas_of(tables: Mapping[str, pa.Table]) -> dict[str, Schema]:
     """The schema of every stream."""
     return {name: schema_of(table.schema) for name, table in tables.items()}
+
+
+def by_duckdb(tables: Mapping[str, pa.Table], watermark: int | None = None, **words: Any) -> list[tuple[Any, ...]]:
+    """DuckDB's result for a join in a user's words: all columns of the streams it has, then match_time."""
+    rows = [result_of(table) for table in tables.values()]
+    nothing = [(None,) * table.num_columns for table in tables.values()]
+    shown = (0,) if words.get("how") in ("semi", "anti") else range(len(rows))
+    made = []
+    for *members, time, _ in result_of(duckdb_judge.matches(tables, watermark, **words)):
+        own = [rows[k][members[k]] if members[k] is not None else nothing[k] for k in shown]
+        made.append((*(value for values in own for value in values), time))
+    return made

@@ -2,9 +2,9 @@
 
 A timeline is a table: one row per tuple, in the order of arrival. `batch` cuts it into steps, `at` is the event time in
 seconds, `name` is what the expected rows call the tuple, and every other column is the tuple's own. Every other key of
-a file is a keyword of `JoinSpec`, or: `section` of docs/semantics.md, `title`, `columns` and their types, `note`, the
-rows that are `late` and `rejected`, what comes `after` every batch, and all `matches`. A row of the result is written
-as the names of its tuples, `-` where it has none, and its match_time.
+a file is a keyword of `JoinSpec` (`lateness` is zero where it is not said), or: `section` of docs/semantics.md,
+`title`, `columns` and their types, `note`, the rows that are `late` and `rejected`, what comes `after` every batch, and
+all `matches`. A row of the result is written as the names of its tuples, `-` where it has none, and its match_time.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import handfast as hf
 import handfast.testing as hft
 from handfast import oracle
-from handfast.engines.local.engine import LocalJoin
-from handfast.plan import make_plan
 from handfast.spec.join import BoundJoin, JoinSpec
-from tests.judges import duckdb_judge
-from tests.judges.rows import result_of, rows_of, schemas_of, tables_of
+from tests.judges.rows import by_duckdb, result_of, rows_of, schemas_of, tables_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {"batch": "int", "stream": "string", "name": "string", "at": "timestamp"}
@@ -44,6 +43,7 @@ class Scenario:
     Attributes:
         section: Where docs/semantics.md shows it.
         text: The file as it stands.
+        words: The keywords of the join.
         steps: The tables of every batch by stream.
         clock: The processing time of every batch, in microseconds.
         matches: All rows of the result, by the names of their tuples, and match_time in seconds.
@@ -55,13 +55,17 @@ class Scenario:
     section: int
     title: str
     text: dict[str, Any]
-    spec: JoinSpec
+    words: dict[str, Any]
     steps: list[dict[str, pa.Table]]
     clock: list[int]
     matches: Names
     after: list[Names] | None
     late: set[str]
     rejected: set[str]
+
+    @cached_property
+    def spec(self) -> JoinSpec:
+        return JoinSpec(self.text.get("streams", ["r", "s"]), **self.words)
 
     @property
     def tables(self) -> dict[str, pa.Table]:
@@ -96,14 +100,13 @@ class Scenario:
 
 def run_local(scenario: Scenario, cores: int) -> list[Names]:
     """What the local engine gives after each batch, and at the end."""
-    arrow = [scenario.tables[name].schema for name in scenario.spec.names]
-    engine = LocalJoin(make_plan(scenario.join, cores, arrow))
-    given = [list(engine.push(step, now)) for step, now in zip(scenario.steps, scenario.clock, strict=True)]
-    given.append(list(engine.close()))
-    return [
-        scenario.named([row for batch in batches for row in result_of(pa.Table.from_batches([batch]))])
-        for batches in given
-    ]
+    schemas = {name: table.schema for name, table in scenario.tables.items()}
+    clock = (micros / 1_000_000 for micros in scenario.clock)
+    options = hf.LocalOptions(cores=cores)
+    with hf.session(scenario.spec, schemas, options=options, clock=lambda: next(clock)) as session:
+        given = [session.push_together(step) for step in scenario.steps]
+    given.append(session.close())
+    return [scenario.named(result_of(pa.Table.from_batches(batches, session.schema))) for batches in given]
 
 
 def _whole(cores: int) -> Callable[[Scenario], Names]:
@@ -112,7 +115,7 @@ def _whole(cores: int) -> Callable[[Scenario], Names]:
 
 ENGINES: dict[str, Callable[[Scenario], Names]] = {
     "oracle": lambda scenario: scenario.named(oracle.result(scenario.join, scenario.admission().admitted)),
-    "duckdb": lambda scenario: scenario.named(duckdb_judge.result(scenario.spec, scenario.admitted())),
+    "duckdb": lambda scenario: scenario.named(by_duckdb(scenario.admitted(), **scenario.words)),
     "local": _whole(1),
     "local, three cores": _whole(3),
 }
@@ -130,15 +133,16 @@ def read(path: Path) -> Scenario:
     text = tomllib.loads(path.read_text())
     asked = {name: text[name] for name in _KEYWORDS if name in text}
     asked |= {name: int(text[name] * 1_000_000) for name in ("valid_from", "valid_to") if name in text}  # in seconds
-    spec = JoinSpec(text.get("streams", ["r", "s"]), text["on"], time="at", **asked)
+    words = {"on": text["on"], "time": "at", "lateness": "0 seconds"} | asked
+    streams = text.get("streams", ["r", "s"])
     timeline = hft.table(text["timeline"], types=_TYPES | text["columns"], base=EPOCH)
     batches = sorted(set(timeline["batch"].to_pylist()))
     return Scenario(
         text["section"],
         text["title"],
         text,
-        spec,
-        [{name: _rows(timeline, batch, name) for name in spec.names} for batch in batches],
+        words,
+        [{name: _rows(timeline, batch, name) for name in streams} for batch in batches],
         [int(now * 1_000_000) for now in text.get("clock", [0] * len(batches))],
         _names(text["matches"]),
         [_names(rows) for rows in text["after"]] if "after" in text else None,

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from handfast import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
-from tests.judges import duckdb_judge
-from tests.judges.rows import multiset, plain_values, schemas_of, tables_of
+from tests.judges.rows import by_duckdb, multiset, plain_values, schemas_of, tables_of
 from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
 from tests.strategies.shapes import SHAPES, Shape
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -106,13 +107,25 @@ class Case:
         rows = {name: [{c: row[c] for c in row if c != "#"} for row in final[name]] for name in self.streams}
         return multiset(oracle.result(self.join, rows, self.admission.watermark))
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """What `hf.join` takes beside the inputs, as plain values."""
+        windows = self.kwargs["window"]
+        by_stream = dict(windows) if isinstance(windows, dict) else dict.fromkeys(self.streams, windows)
+        return {**self.kwargs, "window": {n: str(w) if isinstance(w, CountWindow) else w for n, w in by_stream.items()}}
+
+    def judged(self, tables: dict[str, pa.Table] | None = None, watermark: int | None = None) -> Counter[Any]:
+        """DuckDB's result for the bounded tables, or for others of the same columns; at the end, or at a watermark."""
+        given = tables if tables is not None else self.tables
+        return multiset(by_duckdb({name: given[name] for name in self.streams}, watermark, **self.words))
+
     def judged_of_steps(self) -> Counter[tuple[Any, ...]]:
         """What DuckDB says is decided when the steps have arrived one by one, and more may come."""
         final = oracle.final(self.join, self.admission)
         rows = {name: pa.array([row["#"] for row in final[name]], pa.int64()) for name in self.streams}
         tables = {name: self.tables[name].take(rows[name]) for name in self.streams}
         watermark = max(self.admission.watermark, -(2.0**63))
-        return multiset(duckdb_judge.result(self.spec, tables, int(watermark)))
+        return self.judged(tables, int(watermark))
 
     def expected_at_close(self) -> Counter[tuple[Any, ...]]:
         """The oracle's result when the steps have arrived one by one, and no more will come."""
@@ -168,6 +181,8 @@ class Case:
             by_stream = {name: self._moment(name, share, rng) for name in self.streams}
             one = by_stream[self.streams[0]]
             bounds[what] = rng.choice((one, by_stream, {**by_stream, self.streams[0]: None}))
+        if any(_after(bounds.get("valid_from"), bounds.get("valid_to"), name) for name in self.streams):
+            del bounds["valid_from"]  # no row would be valid, and a join refuses that
         return replace(self, kwargs={**self.kwargs, **bounds}, origin=f"{self.origin}.valid(…)")
 
     def _moment(self, stream: str, share: float, rng: random.Random) -> int | datetime | None:
@@ -176,7 +191,7 @@ class Case:
         if not times:
             return None
         micros = times[min(int(len(times) * share), len(times) - 1)]
-        return rng.choice((micros, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)))
+        return rng.choice((micros, EPOCH + timedelta(microseconds=micros)))
 
     def _time(self, stream: str) -> str:
         asked = self.kwargs["time"]
@@ -189,6 +204,13 @@ class Case:
     def features(self) -> set[str]:
         """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""
         return measure(self)
+
+
+def _after(first: Any, last: Any, stream: str) -> bool:
+    """Whether one bound of a stream lies after the other."""
+    own = [bound[stream] if isinstance(bound, dict) else bound for bound in (first, last)]
+    low, high = (m if m is None or isinstance(m, int) else (m - EPOCH) // timedelta(microseconds=1) for m in own)
+    return low is not None and high is not None and low > high
 
 
 def cases(*, for_spark: bool = False, shapes: tuple[Shape, ...] = SHAPES) -> st.SearchStrategy[Case]:
