@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -40,6 +42,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pipelines on Spark run in the session of the tests instead of one that is started and stopped for each."""
+
+    from handfast.engines.spark import embedded
+
+    @contextmanager
+    def session(cores: int, home: Path, interrupts: Any, settings: Any = None) -> Iterator[SparkSession]:
+        yield spark.newSession()
+
+    monkeypatch.setattr(embedded, "session", session)
 
 
 # files of long tests, each of which runs in one process: they begin first, so that none is left at the end

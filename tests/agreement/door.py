@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import random
 from functools import cache
+from typing import TYPE_CHECKING
 
 from handfast import oracle
-from handfast.flow.metrics import Metrics
 from tests.strategies import Case
+
+if TYPE_CHECKING:
+    from handfast.flow.metrics import Metrics
 
 
 def bounded_in_time(seed: int, *, for_spark: bool = False) -> Case:

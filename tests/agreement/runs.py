@@ -1,10 +1,10 @@
-"""A case run on each engine; every run gives the result as a multiset of rows."""
+"""A case run through each door that a user has; every run gives the result as a multiset of rows."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
-from collections.abc import Iterable
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import handfast as hf
-from handfast.engines.local.engine import LocalJoin
-from handfast.flow.batch import schema_of
-from handfast.plan import make_plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+    from handfast.engines.local.session import Session
 
 Result = Counter[tuple[Any, ...]]
 
@@ -39,19 +38,39 @@ def local_steps(case: Case) -> Result:
 
 def local_steps_and_close(case: Case) -> tuple[Result, Result]:
     """The local engine fed step by step: what is decided then, and what is when the streams have ended."""
-    bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-    arrow = [case.tables[name].schema for name in case.streams]
-    engine = LocalJoin(make_plan(bound, case.cores, arrow))
-    clock = case.clock or repeat(0)
-    before = _rows(batch for step, now in zip(case.steps, clock, strict=False) for batch in engine.push(step, now))
-    return before, before + _rows(engine.close())
+    before, after = session_batches(case)
+    decided = _rows(before)
+    return decided, decided + _rows(after)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Result:
-    result: Result = Counter()
-    for batch in batches:
-        result += multiset(result_of(pa.Table.from_batches([batch])))
-    return result
+def session_batches(case: Case) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """What `hf.session` gives for the steps of a case, and what it gives when it is closed."""
+    with open_session(case) as session:
+        before = [batch for step in case.steps for batch in session.push_together(step)]
+    return before, session.close()
+
+
+def session_watermarks(case: Case) -> list[float]:
+    """The watermark of `hf.session` after each step of a case."""
+    found = []
+    with open_session(case) as session:
+        for step in case.steps:
+            session.push_together(step)
+            found.append(-math.inf if (reached := session.metrics().watermark) is None else reached)
+    session.close()
+    return found
+
+
+def open_session(case: Case, **options: Any) -> Session:
+    """A session for a case, whose clock shows the time of each step as it is pushed."""
+    schemas = {name: table.schema for name, table in case.tables.items()}
+    clock = (micros / 1_000_000 for micros in case.clock or repeat(0))
+    asked = hf.LocalOptions(**{"cores": case.cores} | options)
+    return hf.session(case.spec, schemas, options=asked, clock=lambda: next(clock))
+
+
+def _rows(batches: list[pa.RecordBatch]) -> Result:
+    return multiset(result_of(pa.Table.from_batches(batches))) if batches else Counter()
 
 
 def spark_batch(case: Case, spark: SparkSession) -> Result:
@@ -82,16 +101,36 @@ def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, 
     return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow())), query
 
 
+def spark_written(case: Case, spark: SparkSession, folder: Path) -> Result:
+    """What `hf.write` puts at its place: every step of the case is one micro-batch."""
+    hf.configure(spark, cores=case.cores)
+    matches = hf.join(streaming_frames(case, spark, folder), case.spec)
+    output = folder / "output"
+    query = hf.write(
+        matches, to=output, checkpoint=folder / "checkpoint", trigger={"availableNow": True}, name="written"
+    )
+    query.awaitTermination()
+    batches = [pq.read_table(part) for part in sorted(output.glob("*/*.parquet"))]
+    return multiset(row for batch in batches for row in result_of(batch.select(matches.columns)))
+
+
 def streaming_frames(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     """Streaming DataFrames that bring a step of the case in each micro-batch."""
+    write_steps(case, folder)
     frames = {}
+    for name, table in case.tables.items():
+        schema = spark.createDataFrame(table).schema
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        frames[name] = reader.parquet(str(folder / name))
+    return frames
+
+
+def write_steps(case: Case, folder: Path) -> None:
+    """Write every stream to a folder of its name, a file for each step."""
     for name, table in case.tables.items():
         home = folder / name
         home.mkdir()
         for number, step in enumerate(case.steps):
             path = home / f"{number:04d}.parquet"
             pq.write_table(step.get(name, table.schema.empty_table()), path)
-            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
-        schema = spark.createDataFrame(table).schema
-        frames[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home))
-    return frames
+            os.utime(path, (1_700_000_000 + number,) * 2)  # files are read in the order of their times

@@ -11,11 +11,8 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast.engines.local.engine import LocalJoin
-from handfast.flow.batch import schema_of
-from handfast.plan import make_plan
 from tests.agreement.order import Rows, groups, stands_in_order
-from tests.agreement.runs import streaming_frames
+from tests.agreement.runs import session_batches, streaming_frames
 from tests.judges.rows import multiset, result_of, tables_of
 from tests.strategies import MULTI, SHAPES, Case
 
@@ -45,11 +42,9 @@ def test_local_gives_matches_in_the_order_of_rank(start: int, record_property: C
         case = _case(seed)
         bounded = result_of(hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores)))
         assert stands_in_order(bounded, groups(case, tables_of(case.tables))), f"bounded, seed {seed}: {case}"
-        bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-        engine = LocalJoin(make_plan(bound, case.cores))
-        before = [batch for step in case.steps for batch in engine.push(step)]
+        before, after = session_batches(case)
         assert multiset(_rows(before)) == case.expected_of_steps(), f"decided, seed {seed}: {case}"
-        closed = _rows([*before, *engine.close()])
+        closed = _rows([*before, *after])
         assert stands_in_order(closed, groups(case, tables_of(case.admitted))), f"steps, seed {seed}: {case}"
     record_property("local cases", CHUNK)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agreement.runs import local_bounded, local_steps_and_close, spark_batch, spark_streaming
+from tests.agreement.runs import local_bounded, local_steps_and_close, spark_batch, spark_streaming, spark_written
 from tests.judges import duckdb_judge
 from tests.judges.rows import multiset
 from tests.strategies import MULTI, SHAPES, Case
@@ -81,5 +81,6 @@ def test_spark_streaming_equals_the_oracle_at_its_watermark(
     spark: SparkSession, tmp_path: Path, kind: str, seed: int, record_property: Record
 ) -> None:
     case = KINDS[kind][0](seed, for_spark=True)
-    assert case.expected_of_steps() == spark_streaming(case, spark, tmp_path), f"{case}"
+    run = spark_written if seed % 4 == 0 else spark_streaming
+    assert case.expected_of_steps() == run(case, spark, tmp_path), f"{case}"
     record_property("streaming cases", 1)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from handfast.engines.spark import embedded
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Write = Callable[..., Path]
 
@@ -44,14 +37,3 @@ def write(tmp_path: Path) -> Write:
         return file
 
     return pipeline
-
-
-@pytest.fixture
-def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pipelines on Spark run in the session of the tests instead of one that is started and stopped for each."""
-
-    @contextmanager
-    def session(cores: int, home: Path, interrupts: Any, settings: Any = None) -> Iterator[SparkSession]:
-        yield spark.newSession()
-
-    monkeypatch.setattr(embedded, "session", session)

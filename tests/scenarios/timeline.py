@@ -2,9 +2,9 @@
 
 A timeline is a table: one row per tuple, in the order of arrival. `batch` cuts it into steps, `at` is the event time in
 seconds, `name` is what the expected rows call the tuple, and every other column is the tuple's own. Every other key of
-a file is a keyword of `JoinSpec`, or: `section` of docs/semantics.md, `title`, `columns` and their types, `note`, the
-rows that are `late` and `rejected`, what comes `after` every batch, and all `matches`. A row of the result is written
-as the names of its tuples, `-` where it has none, and its match_time.
+a file is a keyword of `JoinSpec` (`lateness` is zero where it is not said), or: `section` of docs/semantics.md,
+`title`, `columns` and their types, `note`, the rows that are `late` and `rejected`, what comes `after` every batch, and
+all `matches`. A row of the result is written as the names of its tuples, `-` where it has none, and its match_time.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import handfast as hf
 import handfast.testing as hft
 from handfast import oracle
-from handfast.engines.local.engine import LocalJoin
-from handfast.plan import make_plan
 from handfast.spec.join import BoundJoin, JoinSpec
 from tests.judges import duckdb_judge
 from tests.judges.rows import result_of, rows_of, schemas_of, tables_of
@@ -96,14 +95,13 @@ class Scenario:
 
 def run_local(scenario: Scenario, cores: int) -> list[Names]:
     """What the local engine gives after each batch, and at the end."""
-    arrow = [scenario.tables[name].schema for name in scenario.spec.names]
-    engine = LocalJoin(make_plan(scenario.join, cores, arrow))
-    given = [list(engine.push(step, now)) for step, now in zip(scenario.steps, scenario.clock, strict=True)]
-    given.append(list(engine.close()))
-    return [
-        scenario.named([row for batch in batches for row in result_of(pa.Table.from_batches([batch]))])
-        for batches in given
-    ]
+    schemas = {name: table.schema for name, table in scenario.tables.items()}
+    clock = (micros / 1_000_000 for micros in scenario.clock)
+    options = hf.LocalOptions(cores=cores)
+    with hf.session(scenario.spec, schemas, options=options, clock=lambda: next(clock)) as session:
+        given = [session.push_together(step) for step in scenario.steps]
+    given.append(session.close())
+    return [scenario.named(result_of(pa.Table.from_batches(batches, session.schema))) for batches in given]
 
 
 def _whole(cores: int) -> Callable[[Scenario], Names]:
@@ -130,7 +128,7 @@ def read(path: Path) -> Scenario:
     text = tomllib.loads(path.read_text())
     asked = {name: text[name] for name in _KEYWORDS if name in text}
     asked |= {name: int(text[name] * 1_000_000) for name in ("valid_from", "valid_to") if name in text}  # in seconds
-    spec = JoinSpec(text.get("streams", ["r", "s"]), text["on"], time="at", **asked)
+    spec = JoinSpec(text.get("streams", ["r", "s"]), text["on"], time="at", **{"lateness": "0 seconds"} | asked)
     timeline = hft.table(text["timeline"], types=_TYPES | text["columns"], base=EPOCH)
     batches = sorted(set(timeline["batch"].to_pylist()))
     return Scenario(

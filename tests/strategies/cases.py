@@ -23,6 +23,8 @@ from tests.strategies.coverage import measure
 from tests.strategies.maker import Maker
 from tests.strategies.shapes import SHAPES, Shape
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -168,6 +170,8 @@ class Case:
             by_stream = {name: self._moment(name, share, rng) for name in self.streams}
             one = by_stream[self.streams[0]]
             bounds[what] = rng.choice((one, by_stream, {**by_stream, self.streams[0]: None}))
+        if any(_after(bounds.get("valid_from"), bounds.get("valid_to"), name) for name in self.streams):
+            del bounds["valid_from"]  # no row would be valid, and a join refuses that
         return replace(self, kwargs={**self.kwargs, **bounds}, origin=f"{self.origin}.valid(…)")
 
     def _moment(self, stream: str, share: float, rng: random.Random) -> int | datetime | None:
@@ -176,7 +180,7 @@ class Case:
         if not times:
             return None
         micros = times[min(int(len(times) * share), len(times) - 1)]
-        return rng.choice((micros, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)))
+        return rng.choice((micros, EPOCH + timedelta(microseconds=micros)))
 
     def _time(self, stream: str) -> str:
         asked = self.kwargs["time"]
@@ -189,6 +193,13 @@ class Case:
     def features(self) -> set[str]:
         """What this case covers, measured on its bounded tables (and, for lateness and steps, on its steps)."""
         return measure(self)
+
+
+def _after(first: Any, last: Any, stream: str) -> bool:
+    """Whether one bound of a stream lies after the other."""
+    own = [bound[stream] if isinstance(bound, dict) else bound for bound in (first, last)]
+    low, high = (m if m is None or isinstance(m, int) else (m - EPOCH) // timedelta(microseconds=1) for m in own)
+    return low is not None and high is not None and low > high
 
 
 def cases(*, for_spark: bool = False, shapes: tuple[Shape, ...] = SHAPES) -> st.SearchStrategy[Case]:

@@ -8,13 +8,11 @@ from typing import Any
 
 from handfast.connectors.generate import CellJoin, Workload, Zipf
 from handfast.core.join_core import JoinCore
-from handfast.engines.local.engine import LocalJoin
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.session import Session
-from handfast.flow.batch import schema_of
 from handfast.flow.metrics import Metrics
-from handfast.plan import SCAN, make_plan
+from handfast.plan import SCAN
 from handfast.spec.join import JoinSpec
 
 _WINDOW = 20_000  # tuples of a stream in its window
@@ -75,12 +73,11 @@ def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
     """
     workload = Workload(CellJoin(), seed=7, rate=window)
     spec = JoinSpec(("r", "s"), workload.on, window="1 second", time="ts", lateness="0 seconds")
-    schemas = {name: workload.schema(name) for name in ("r", "s")}
-    bound = spec.bind({name: schema_of(schema) for name, schema in schemas.items()})
-    join = LocalJoin(make_plan(bound, cores, list(schemas.values()), SCAN), LocalOptions(cores=cores))
-    assert isinstance(join.cores, LowLatency)
+    options = LocalOptions(cores=cores, local_join=SCAN)
+    session = Session(spec, {name: workload.schema(name) for name in ("r", "s")}, options)
+    assert isinstance(session.cores, LowLatency)
     if times > 1:
-        drag(join.cores.cores[0].join, times)
+        drag(session.cores.cores[0].join, times)
     step = window // 64
     batches = [
         {name: workload.table(name, start, start + step) for name in ("r", "s")} for start in range(0, step * 160, step)
@@ -88,7 +85,7 @@ def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
     begin = 0.0
     for k, batch in enumerate(batches):
         begin = perf_counter() if k == 128 else begin
-        list(join.push(batch))
+        session.push_together(batch)
     seconds = perf_counter() - begin
-    list(join.close())
+    session.close()
     return 32 * step * 2 * window / seconds

@@ -119,7 +119,7 @@ def test_an_interrupted_session_is_closed_and_says_so(
     def interrupt(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(session._join.cores), "feed", interrupt)
+    monkeypatch.setattr(type(session.cores), "feed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         session.push("s", table(1))
     with pytest.raises(hf.EngineError, match="closed"):

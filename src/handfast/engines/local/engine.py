@@ -1,4 +1,4 @@
-"""The join in this process: a door, stamps where windows count, and the cores behind them."""
+"""The join of tables in this process: stamps where windows count, and the cores behind them."""
 
 from __future__ import annotations
 
@@ -10,60 +10,14 @@ from handfast.core.bounded import run_bounded, slices
 from handfast.core.route import Router
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
-from handfast.engines.local.cores import Cores
 from handfast.engines.local.layout import layout, threads
-from handfast.engines.local.low_latency import LowLatency
-from handfast.engines.local.options import BLOCK, LocalOptions
-from handfast.flow.admission import Admission, progress_of, split
+from handfast.flow.admission import split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
-from handfast.flow.time import END, Horizon
+from handfast.flow.time import END
 from handfast.plan import Plan, Routing
-
-
-class LocalJoin:
-    """A join fed batch by batch."""
-
-    def __init__(self, plan: Plan, options: LocalOptions | None = None) -> None:
-        self.plan = plan
-        self.admission = Admission(plan.join)
-        self._stamper = Stamper(plan.join) if plan.join.stamped else None
-        self.cores: Cores = _make_cores(plan, options or LocalOptions(cores=plan.cores))
-
-    def push(self, tables: Mapping[str, pa.Table], now: int = 0) -> Iterator[pa.RecordBatch]:
-        """Take in one batch of some of the streams, at a time by the clock; give the matches that are found now."""
-        blocks = _take_in(self.plan, tables)
-        admitted, _ = self.admission.admit(blocks, progress_of(blocks), now)
-        yield from self.join(admitted)
-
-    def join(self, admitted: Sequence[Block | None], *, wait: bool = True) -> Iterator[pa.RecordBatch]:
-        """What admitted tuples bring; or, without waiting for them, what is there now."""
-        feed = self.cores.feed if wait else self.cores.offer
-        yield from feed(*self._stamped(admitted, self.admission.watermark))
-
-    def close(self) -> Iterator[pa.RecordBatch]:
-        """Every stream has ended: give the matches that waited for what might still come."""
-        none: list[Block | None] = [None] * len(self.plan.join.schemas)
-        yield from self.cores.finish(*self._stamped(none, END))
-
-    def waiting(self, stream: int) -> list[Block]:
-        """The tuples of a stream that wait for their place to be final."""
-        return self._stamper.waiting[stream] if self._stamper is not None else []
-
-    def _stamped(self, admitted: Sequence[Block | None], watermark: int) -> tuple[Sequence[Block | None], Horizon]:
-        """The tuples whose place is final, and what no later one can fall below."""
-        if self._stamper is not None:
-            return self._stamper.stamp(admitted, watermark)
-        return admitted, Horizon(watermark, (0,) * len(admitted))
-
-
-def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
-    """The cores of a join, with the forwarding that is asked for."""
-    if plan.routing is Routing.WALK:
-        return ChainDriver(plan, LocalSizes())
-    return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)
 
 
 def described(plan: Plan) -> tuple[str, str] | None:
@@ -75,7 +29,8 @@ def described(plan: Plan) -> tuple[str, str] | None:
 
 def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The matches of bounded inputs."""
-    blocks = _take_in(plan, tables)
+    named = enumerate(plan.join.spec.names)
+    blocks: Sequence[Block | None] = [split(plan.join, k, as_batch(tables[name]))[0] for k, name in named]
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
     rows = _walked(plan, blocks) if plan.routing is Routing.WALK else _divided(plan, blocks)
@@ -102,11 +57,6 @@ def _walked(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBat
             yield from feed(arrivals, horizon)
     finally:
         cores.stop()
-
-
-def _take_in(plan: Plan, tables: Mapping[str, pa.Table]) -> list[Block | None]:
-    named = enumerate(plan.join.spec.names)
-    return [split(plan.join, k, as_batch(tables[name]))[0] if name in tables else None for k, name in named]
 
 
 def result_schema(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
@@ -11,19 +11,24 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from handfast.engines.local.balance import LocalSizes
+from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.cores import Cores
 from handfast.engines.local.door import Door
-from handfast.engines.local.engine import LocalJoin, result_schema
-from handfast.engines.local.options import LocalOptions
+from handfast.engines.local.engine import result_schema
+from handfast.engines.local.fitting import fitting
+from handfast.engines.local.low_latency import LowLatency
+from handfast.engines.local.options import BLOCK, LocalOptions
 from handfast.errors import EngineError, SpecError
-from handfast.flow.admission import progress_of, split
-from handfast.flow.batch import as_batch, as_table, empty, schema_of, type_of
+from handfast.flow.admission import Admission, progress_of, split
+from handfast.flow.batch import as_table, empty, schema_of
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
-from handfast.flow.time import END, NEVER, Progress
-from handfast.plan import make_plan
+from handfast.flow.stamper import Stamper
+from handfast.flow.time import END, NEVER, Horizon, Progress
+from handfast.plan import Plan, Routing, make_plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
-from handfast.spec.types import Kind
 
 
 class Session:
@@ -63,8 +68,10 @@ class Session:
                 )
         arrow = [self._schemas[name] for name in spec.names]
         wanted = self._options
-        plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks)
-        self._join = LocalJoin(plan, wanted)
+        self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks)
+        self._admission = Admission(bound)
+        self._stamper = Stamper(bound) if bound.stamped else None
+        self.cores = _make_cores(self._plan, wanted)  # no user needs them; a benchmark slows one
         self._bound = bound
         self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)
@@ -81,7 +88,7 @@ class Session:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
         tables = {name: empty(schema) for name, schema in self._schemas.items()}
-        return result_schema(self._join.plan, tables)
+        return result_schema(self._plan, tables)
 
     def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
         """Take in a batch of one stream, Arrow, pandas or Polars; give the matches that are decided now.
@@ -97,7 +104,7 @@ class Session:
         if not isinstance(streams, Mapping):
             raise SpecError(f"The batches must be given by stream, like {{'r': rows}}, not as {streams!r}")
         positions = {name: self._position(name) for name in streams}
-        batches = {name: self._fitting(name, rows) for name, rows in streams.items()}
+        batches = {name: fitting(name, rows, self._schemas[name]) for name, rows in streams.items()}
         self._check_memory(sum(batch.nbytes for batch in batches.values()))
         blocks: list[Block | None] = [None] * len(self._schemas)
         for name, batch in batches.items():
@@ -107,7 +114,7 @@ class Session:
             if rejected is not None:
                 self._refuse("rejected", self._rejected, name, rejected)
         self._control(blocks)
-        admitted, late = self._join.admission.admit(blocks, progress_of(blocks), self._now())
+        admitted, late = self._admission.admit(blocks, progress_of(blocks), self._now())
         for name, position in positions.items():
             held_back = late[position]
             if held_back is not None:
@@ -121,7 +128,7 @@ class Session:
         position = self._position(stream)
         reached = Progress(tuple(at if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
-        self._join.admission.admit(none, reached, self._now())
+        self._admission.admit(none, reached, self._now())
         return self._given(none)
 
     def close(self) -> list[pa.RecordBatch]:
@@ -129,7 +136,8 @@ class Session:
         if self._closed:
             return []
         self._check_process()
-        given = self._guarded(self._join.close)
+        none: list[Block | None] = [None] * len(self._schemas)
+        given = self._guarded(lambda: self.cores.finish(*self._stamped(none, END)))
         self._closed = True
         return given
 
@@ -149,15 +157,14 @@ class Session:
         """The matches that have been found since the last call: where `push` does not wait for its own."""
         if self._closed:
             return []
-        return self._guarded(self._join.cores.poll)
+        return self._guarded(self.cores.poll)
 
     def metrics(self) -> Metrics:
         """What became of every row so far."""
         streams = {name: self._stream_metrics(k, name) for k, name in enumerate(self._schemas)}
-        watermark = END if self._closed else self._join.admission.watermark
+        watermark = END if self._closed else self._admission.watermark
         reached = None if watermark == NEVER else watermark
-        cores = self._join.cores
-        return Metrics(streams, self._matches, reached, cores.metrics(), cores.held)
+        return Metrics(streams, self._matches, reached, self.cores.metrics(), self.cores.held)
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +173,7 @@ class Session:
         self._left = True  # takes no more rows; `close` still gives the matches that waited
         if error is not None:
             self._closed = True
-            self._join.cores.stop()
+            self.cores.stop()
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -177,20 +184,30 @@ class Session:
         """Leave out of the blocks what is refused because there is too much to do."""
         if not self._door.never_stalls:
             return
-        cores = self._join.cores
-        self._door.observe(sum(len(b) for b in blocks if b is not None), self._clock(), cores.work())
-        backlog = cores.backlog()
+        self._door.observe(sum(len(b) for b in blocks if b is not None), self._clock(), self.cores.work())
+        backlog = self.cores.backlog()
         for stream, (name, block) in enumerate(zip(self._schemas, blocks, strict=True)):
             if block is None:
                 continue
-            refused = self._door.refused(block.times, backlog, cores.room())
+            refused = self._door.refused(block.times, backlog, self.cores.room())
             backlog += int(np.count_nonzero(~refused))
             if refused.any():
                 self._refuse("shed", self._shed, name, block.take(refused).batch)
                 blocks[stream] = block.take(~refused) if not refused.all() else None
 
     def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
-        return self._guarded(lambda: self._join.join(admitted, wait=not self._door.never_stalls))
+        feed = self.cores.offer if self._door.never_stalls else self.cores.feed
+        return self._guarded(lambda: feed(*self._stamped(admitted, self._admission.watermark)))
+
+    def _stamped(self, admitted: Sequence[Block | None], watermark: int) -> tuple[Sequence[Block | None], Horizon]:
+        """The tuples whose place is final, and what no later one can fall below."""
+        if self._stamper is not None:
+            return self._stamper.stamp(admitted, watermark)
+        return admitted, Horizon(watermark, (0,) * len(admitted))
+
+    def _waiting(self, stream: int) -> list[Block]:
+        """The tuples of a stream that wait for their place to be final."""
+        return self._stamper.waiting[stream] if self._stamper is not None else []
 
     def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         """What is given; an error closes the session."""
@@ -199,7 +216,7 @@ class Session:
         except BaseException as error:
             # the rows were let in, and what became of them is not known
             self._closed = True
-            self._join.cores.stop()
+            self.cores.stop()
             if not isinstance(error, Exception):
                 raise
             raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
@@ -219,8 +236,8 @@ class Session:
         return tables
 
     def _stream_metrics(self, position: int, name: str) -> StreamMetrics:
-        tally = self._join.cores.tally(position)
-        waiting = sum(map(len, self._join.waiting(position))) + tally.waiting
+        tally = self.cores.tally(position)
+        waiting = sum(map(len, self._waiting(position))) + tally.waiting
         late, shed, rejected = (self._counts[what][name] for what in ("late", "shed", "rejected"))
         return StreamMetrics(self._rows_in[name], waiting, tally.live, tally.expired, late, shed, rejected)
 
@@ -229,30 +246,12 @@ class Session:
             raise SpecError(f"The session has no stream {stream!r}; it has {', '.join(self._schemas)}")
         return list(self._schemas).index(stream)
 
-    def _fitting(self, stream: str, rows: Any) -> pa.RecordBatch:
-        table, wanted = as_table(rows, stream), self._schemas[stream]
-        missing = [name for name in wanted.names if name not in table.schema.names]
-        extra = [name for name in table.schema.names if name not in wanted.names]
-        if missing or extra:
-            what = f"lacks {missing[0]!r}" if missing else f"has {extra[0]!r}, which the session does not know"
-            raise SpecError(f"A batch of stream {stream!r} {what}; it must have {', '.join(wanted.names)}")
-        if len(set(table.schema.names)) < len(table.schema.names):
-            raise SpecError(f"A batch of stream {stream!r} has a column twice; it must have {', '.join(wanted.names)}")
-        for name in wanted.names:
-            _check_kind(stream, name, table.schema.field(name).type, wanted.field(name).type)
-        try:
-            fitting = table.select(wanted.names).cast(pa.schema([field.with_nullable(True) for field in wanted]))
-            batch = as_batch(fitting)
-            return batch.take(pa.array(np.arange(len(batch))))  # a copy: the caller may go on writing to its own
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SpecError(f"A batch of stream {stream!r} does not fit its schema: {error}") from None
-
     def _check_memory(self, new: int) -> None:
         limit = self._options.memory_limit
         if limit is None:
             return
-        held = self._join.cores.stored_bytes()
-        held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._join.waiting(k))
+        held = self.cores.stored_bytes()
+        held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._waiting(k))
         kept = sum(
             b.nbytes for own in (*self._late.values(), *self._rejected.values(), *self._shed.values()) for b in own
         )
@@ -273,15 +272,8 @@ class Session:
             raise EngineError("The session is closed; open a new one with hf.session(…)")
 
 
-def _check_kind(stream: str, column: str, given: pa.DataType, wanted: pa.DataType) -> None:
-    """Refuse values of another kind: numbers become other numbers where nothing is lost, and nothing else changes."""
-    if given == wanted or pa.types.is_null(given):
-        return
-    a, b = type_of(given), type_of(wanted)
-    if a.is_numeric and b.is_numeric:
-        return
-    if a.kind is not b.kind or a.kind is Kind.PAYLOAD:
-        raise SpecError(
-            f"Column {column!r} of a batch of stream {stream!r} is of type {given}, and the session knows it as "
-            f"{wanted}; convert it before it is pushed"
-        )
+def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
+    """The cores of a join, with the forwarding that is asked for."""
+    if plan.routing is Routing.WALK:
+        return ChainDriver(plan, LocalSizes())
+    return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)
