@@ -37,7 +37,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.times)
 
-    @property
+    @cached_property
     def at_home(self) -> int:
         """How many of the tuples are at their own core."""
         return int(np.count_nonzero(self.flags & HOME))

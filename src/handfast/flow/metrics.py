@@ -1,4 +1,4 @@
-"""What became of every row: counters that always add up."""
+"""What became of every row: counters that add up, each of them counted where it happens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class StreamMetrics:
 
     Attributes:
         rows_in: How many came to the door.
-        waiting: Admitted, but without a final place yet, where windows count tuples; or not joined yet, where a session
-            does not wait.
-        live: Stored in the window.
+        waiting: Admitted, but without a final place yet, where windows count tuples; or on the way to a core, where a
+            session does not wait, and between two cores of a handshake chain.
+        live: Stored in the window: what the cores hold.
         expired: Joined and gone; also those that could never match and were not stored.
         late: Refused, because the watermark had passed them.
         shed: Refused, because there was too much to do.
@@ -40,7 +40,7 @@ class CoreMetrics:
 
     Attributes:
         live: By stream, the tuples of its segment.
-        queued: Messages that wait for it.
+        queued: Messages that wait for it, with the one it is at.
         scanned: Pairs of tuples that met here, whether an index let them be compared or not.
         matched: Matches that were found here.
         forwarded: Tuples that were passed on to a neighbour.

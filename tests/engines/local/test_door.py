@@ -79,8 +79,9 @@ def test_a_burst_that_overruns_the_cores_loses_no_admitted_row(
         found += session.push(*pushed[-1])
         metrics = session.metrics()
         assert adds_up(metrics)
-        # a chain holds what its channels hold
-        assert sum(own.waiting for own in metrics.streams.values()) <= (100 if forwarding == "low-latency" else 0)
+        # a chain has channels besides, with 64 messages in each, and the cores are stuck at its ends
+        most = 100 if forwarding == "low-latency" else 100 + 2 * 64 * 20
+        assert sum(own.waiting for own in metrics.streams.values()) <= most
     shed = session.metrics().streams
     assert shed["r"].shed > 0
     assert shed["r"].rows_in == 3_000
@@ -114,10 +115,7 @@ def test_rows_that_find_their_place_do_not_keep_advance_waiting(stuck: threading
     def advance(seconds: float) -> list[pa.RecordBatch]:
         return [batch for name in "rs" for batch in session.advance(name, hour + int(seconds * 1_000_000))]
 
-    advance(1)
-    while any(core.queued for core in session.metrics().cores):
-        pass  # until the first rows have got the cores stuck
-    for k in range(100):  # then the channels fill
+    for k in range(100):  # the first rows get the cores stuck, and the channels fill
         advance(1 + k / 1_000)
     assert [] == advance(20)
     assert adds_up(session.metrics())

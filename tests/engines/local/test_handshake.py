@@ -159,17 +159,15 @@ def ack_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ack_dawdles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuples go before the acknowledgements that are already in the channel."""
-    receives = Channel.receive
+    sends = Channel.send
 
-    def receive(channel: Channel[Any]) -> Any:
-        tuples = [k for k, message in enumerate(channel._messages) if isinstance(message, Block)]
-        if tuples and channel._messages[0] is Signal.ACK:
-            message = channel._messages[tuples[0]]
-            del channel._messages[tuples[0]]
-            return message
-        return receives(channel)
+    def send(channel: Channel[Any], message: Any) -> None:
+        sends(channel, message)
+        waiting = [k for k, (_, held) in enumerate(channel._messages) if held is Signal.ACK]
+        if isinstance(message, Block) and waiting:
+            channel._messages.insert(waiting[0], channel._messages.pop())
 
-    monkeypatch.setattr(Channel, "receive", receive)
+    monkeypatch.setattr(Channel, "send", send)
 
 
 def r_kept(monkeypatch: pytest.MonkeyPatch) -> None:

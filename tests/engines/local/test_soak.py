@@ -13,16 +13,17 @@ import handfast as hf
 from handfast.bench.measure import speed
 from handfast.bench.workload import Bench
 from handfast.connectors.generate import CellJoin, Workload
+from handfast.engines.local.options import FORWARDING
 
 WINDOW = 10_000  # tuples of a stream
 BLOCK = 500
 
 
-def soak(seconds: float, *, load: float = 0.8) -> tuple[list[int], int]:
+def soak(seconds: float, forwarding: str, *, load: float = 0.8) -> tuple[list[int], int]:
     """Feed both streams at a part of what the cores can bear; the bytes in use second by second, and the rows fed."""
     workload = Workload(CellJoin(), seed=3, rate=WINDOW)
     spec = hf.JoinSpec(("r", "s"), workload.on, window="1 second", time="ts", lateness="0 seconds")
-    options = hf.LocalOptions(cores=2, local_join="scan", admission="shed", target_load=1.0)
+    options = hf.LocalOptions(cores=2, forwarding=forwarding, local_join="scan", admission="shed", target_load=1.0)
     session = hf.session(spec, {name: workload.schema(name) for name in ("r", "s")}, options=options)
     # what the cores can bear: a block of one stream meets the whole window of the other
     one = speed(Bench(WINDOW), hf.LocalOptions(cores=2, local_join="scan"), block=BLOCK, blocks=10)
@@ -42,6 +43,9 @@ def soak(seconds: float, *, load: float = 0.8) -> tuple[list[int], int]:
             session.shed_rows()
         sleep(max(0.0, step * due - (perf_counter() - begin)))
     session.close()
+    for own in session.metrics().streams.values():
+        assert (0, 0) == (own.waiting, own.live)
+        assert own.rows_in == own.expired + own.late + own.shed
     return memory, step * BLOCK
 
 
@@ -57,12 +61,16 @@ def check(memory: list[int], rows: int) -> None:
     assert max(memory[len(memory) // 4 :]) < 1.25 * settled, f"memory grew: {memory[:: max(1, len(memory) // 20)]}"
 
 
-def test_memory_stays_flat_and_every_second_adds_up(record_property: Callable[[str, object], None]) -> None:
-    memory, rows = soak(15)
+@pytest.mark.parametrize("forwarding", FORWARDING)
+def test_memory_stays_flat_and_every_second_adds_up(
+    forwarding: str, record_property: Callable[[str, object], None]
+) -> None:
+    memory, rows = soak(10, forwarding)
     check(memory, rows)
-    record_property("soaked rows", rows)
+    record_property(f"soaked rows, {forwarding}", rows)
 
 
 @pytest.mark.slow
-def test_for_half_an_hour_memory_stays_flat_and_every_second_adds_up() -> None:
-    check(*soak(float(os.environ.get("SOAK_SECONDS", "1800"))))
+@pytest.mark.parametrize("forwarding", FORWARDING)
+def test_for_half_an_hour_memory_stays_flat_and_every_second_adds_up(forwarding: str) -> None:
+    check(*soak(float(os.environ.get("SOAK_SECONDS", "1800")), forwarding))

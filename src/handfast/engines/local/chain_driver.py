@@ -87,7 +87,9 @@ class ChainDriver:
         return sum(len(message) for own in self._unsent for message in own if isinstance(message, Block))
 
     def tally(self, stream: int) -> Tally:
-        return Tally(0, self._windows.live[stream], self._windows.expired[stream])
+        unsent = sum(len(message) for message in self._unsent[stream] if isinstance(message, Block))
+        inside = self.chain.tally(stream)
+        return Tally(unsent + inside.waiting, inside.live, inside.expired)
 
     def room(self) -> float:
         return inf
@@ -98,7 +100,7 @@ class ChainDriver:
     def metrics(self) -> tuple[CoreMetrics, ...]:
         return tuple(
             CoreMetrics(
-                tuple(core.sizes),
+                tuple(book.live for book in core.books),
                 len(core.from_left) + len(core.from_right),
                 core.scanned,
                 core.matched,
@@ -156,7 +158,6 @@ class Windows:
         self._spans = [window_span(s.window, k) for k, s in enumerate(plan.join.spec.streams)]
         self._stamped = plan.join.stamped
         self.blocks: tuple[deque[Block], deque[Block]] = (deque(), deque())
-        self.live, self.expired = [0, 0], [0, 0]
         self._entered: tuple[deque[int], deque[int]] = (deque(), deque())  # first ranks of blocks that still walk
         self._arrived = [0, 0]
 
@@ -172,7 +173,6 @@ class Windows:
             for start in range(0, len(ordered), self._rows):
                 block = ordered.slice(start, min(start + self._rows, len(ordered)))
                 self.blocks[stream].append(block)
-                self.live[stream] += len(block)
                 if self._stamped:
                     self._entered[stream].append(sum(int(own[0]) for own in block.seen))
                 yield stream, block
@@ -180,9 +180,7 @@ class Windows:
             blocks, span = self.blocks[stream], self._spans[stream]
             # the oldest first, as the chain removes them: one that is over waits for those before it
             while blocks and span.is_over(blocks[0], horizon):
-                count = len(blocks.popleft())
-                self.live[stream] -= count
-                self.expired[stream] += count
+                blocks.popleft()
                 yield 1 - stream, Signal.ACK
 
     def arrived(self, chain: HandshakeChain) -> float:

@@ -33,7 +33,8 @@ class Channel(Generic[T]):
         self._capacity = capacity
         self._reader = reader
         self._writer = writer
-        self._messages: deque[T] = deque()
+        self._messages: deque[tuple[int, T]] = deque()  # each with its number
+        self.sent = self.taken = 0
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -46,11 +47,21 @@ class Channel(Generic[T]):
     def send(self, message: T) -> None:
         """Put a message behind the others."""
         assert self.room > 0, "a full channel stalls its writer"
-        self._messages.append(message)
+        self._messages.append((self.sent, message))
+        self.sent += 1
         self._reader.ring()
 
-    def receive(self) -> T:
-        """Take the oldest message."""
-        message = self._messages.popleft()
+    @property
+    def first(self) -> T:
+        """The oldest message. It stays here, where it is counted, until its reader has done with it."""
+        return self._messages[0][1]
+
+    def drop_first(self) -> None:
+        """Let the oldest message go: its reader has done with it."""
+        self._messages.popleft()
+        self.taken += 1
         self._writer.ring()
-        return message
+
+    def held(self) -> list[tuple[int, T]]:
+        """The messages that are here at one moment, each with its number."""
+        return list(self._messages)

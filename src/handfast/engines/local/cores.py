@@ -15,7 +15,10 @@ from handfast.flow.time import Horizon
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The tuples of a stream, each counted once: those that wait to be joined, that are stored, that are gone."""
+    """The tuples of a stream, each counted once, where it is.
+
+    Those on their way to a core, those that a core stores, and those that were stored and are gone.
+    """
 
     waiting: int
     live: int

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+from math import inf
 from time import perf_counter
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow as pa
 from handfast.core.join_core import JoinCore
 from handfast.engines.local.balance import Balance, Cost, relative_costs
 from handfast.engines.local.channel import Bell, Channel
+from handfast.engines.local.cores import Tally
 from handfast.flow.block import Block
 from handfast.plan import Plan
 
@@ -33,13 +36,31 @@ Message = Block | Signal
 Give = Callable[[pa.RecordBatch], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What a core says of one stream between two turns: a new one for every change, so that its numbers fit together.
+
+    Attributes:
+        came: The number after that of the last block that came, in the channel it came by.
+        went: Likewise of the last block that was passed on, in the channel it left by.
+        live: How many tuples the core stores, but for copies of those it has passed on.
+        expired: How many it has let go because their window is over.
+    """
+
+    came: int = 0
+    went: int = 0
+    live: int = 0
+    expired: int = 0
+
+
 class HandshakeCore:
     """One core of the chain: a segment of both windows, and what it does with a message [HSJ Fig. 9, Fig. 13].
 
     Attributes:
         windows: Of both streams, the blocks that are here, the oldest first.
         forwarded: How many of the oldest S blocks have been sent left and are kept until that is acknowledged.
-        sizes: Of both streams, how many tuples are here that have not been forwarded.
+        sizes: Of both streams, how many tuples are here that have not been forwarded: what the balance goes by.
+        books: Of both streams, what can be read of them while the core works.
     """
 
     def __init__(self, plan: Plan, balance: Balance) -> None:
@@ -51,6 +72,9 @@ class HandshakeCore:
         self.windows: tuple[deque[Block], deque[Block]] = (deque(), deque())
         self.forwarded = 0
         self.sizes = [0, 0]
+        self.expired = [0, 0]
+        self.books = [Book(), Book()]
+        self._copied = 0  # tuples of S that have been sent left and are kept until that is acknowledged
         self.cost = Cost()
         self.weight = 1.0  # what a tuple costs here, as a multiple of what it costs the others
         self.arrived = [0, 0]  # of both streams, how many blocks have come here
@@ -72,28 +96,34 @@ class HandshakeCore:
         """Take a message from the left: a block of R, or the acknowledgement of one of S."""
         if not len(self.from_left):
             return False
-        message = self.from_left.receive()
+        message = self.from_left.first
         if isinstance(message, Block):
             self._meet(R, message, give)
+            self._write(R, came=self.from_left.taken + 1)
         elif message is Signal.ACK:
             self._remove(S)
+            self._write(S)
         else:
             self._flushing[R] = True
+        self.from_left.drop_first()
         return True
 
     def process_right(self, give: Give) -> bool:
         """Take a message from the right: a block of S, which is acknowledged; or, of the driver, a removal of R."""
         if not len(self.from_right) or not self.to_right.room:
             return False  # without room for the acknowledgement the block has to wait
-        message = self.from_right.receive()
+        message = self.from_right.first
         if isinstance(message, Block):
             self._meet(S, message, give)
+            self._write(S, came=self.from_right.taken + 1)
             if self.right is not None:
                 self.to_right.send(Signal.ACK)
         elif message is Signal.ACK:
             self._remove(R)
+            self._write(R)
         else:
             self._flushing[S] = True
+        self.from_right.drop_first()
         return True
 
     def forward_s(self) -> bool:
@@ -105,8 +135,10 @@ class HandshakeCore:
         if self._forwards(S, waiting, self.left) and self.to_left.room:
             block = self.windows[S][self.forwarded]
             self.forwarded += 1
+            self._copied += len(block)
             self._sent(S, block)
             self.to_left.send(block)
+            self._write(S, went=self.to_left.sent)
             return True
         return self._pass_flush(S, waiting, self.to_left)
 
@@ -122,6 +154,7 @@ class HandshakeCore:
             self._let_go(R, block)
             self._sent(R, block)
             self.to_right.send(block)
+            self._write(R, went=self.to_right.sent)
             return True
         return self._pass_flush(R, waiting, self.to_right)
 
@@ -164,6 +197,7 @@ class HandshakeCore:
         if self._early[stream] and self._is_last(stream):
             self._early[stream] -= 1
             self._let_go(stream, block)
+            self.expired[stream] += len(block)
             self._tell_neighbours()
         else:
             self.windows[stream].append(block)
@@ -182,14 +216,26 @@ class HandshakeCore:
         self._let_go(stream, block)
         if stream == S and self.left is not None:
             self.forwarded -= 1  # it was sent, and no longer counts
+            self._copied -= len(block)
         else:
             self.sizes[stream] -= len(block)
+            self.expired[stream] += len(block)
         self._tell_neighbours()
 
     def _let_go(self, stream: int, block: Block) -> None:
         start = perf_counter()
         self._join.remove(stream, block)
         self.busy += perf_counter() - start
+
+    def _write(self, stream: int, *, came: int | None = None, went: int | None = None) -> None:
+        """Write down what has become of a stream here: after a message was sent, and before one is dropped."""
+        before, stored = self.books[stream], self._join.segments[stream].live
+        self.books[stream] = Book(
+            before.came if came is None else came,
+            before.went if went is None else went,
+            stored - self._copied if stream == S else stored,
+            self.expired[stream],
+        )
 
     def _tell_neighbours(self) -> None:
         """There is less here now: a neighbour may want to forward."""
@@ -227,6 +273,26 @@ class HandshakeChain:
     def is_flushed(self) -> bool:
         """Whether every tuple has walked past all cores."""
         return self.cores[-1].flushed[R] and self.cores[0].flushed[S]
+
+    def tally(self, stream: int) -> Tally:
+        """Where the tuples of a stream are in the chain at one moment, though its cores may be at work."""
+        cores = self.cores if stream == R else self.cores[::-1]
+        channels = [core.from_left if stream == R else core.from_right for core in cores]
+        while True:
+            books = [core.books[stream] for core in cores]
+            held = [channel.held() for channel in channels]
+            sent = [inf, *(book.went for book in books)]
+            # as long as nothing is fed the cores come to rest, so this cannot go on for ever
+            is_whole = all(book.came <= went for book, went in zip(books, sent, strict=False))
+            if is_whole and all(core.books[stream] is book for core, book in zip(cores, books, strict=True)):
+                break
+        walking = [
+            len(message)
+            for own, book, went in zip(held, books, sent, strict=False)
+            for number, message in own
+            if isinstance(message, Block) and book.came <= number < went
+        ]
+        return Tally(sum(walking), sum(book.live for book in books), sum(book.expired for book in books))
 
     def weigh(self) -> None:
         """Let the balance know which cores are slow."""

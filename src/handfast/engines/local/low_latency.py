@@ -41,11 +41,31 @@ class _Step:
     blocks: list[Block | None]
     horizon: Horizon
 
+    def at_home(self, stream: int) -> int:
+        """How many tuples of a stream are at home at the core."""
+        block = self.blocks[stream]
+        return block.at_home if block is not None else 0
+
     @property
     def home_bytes(self) -> int:
         """What the tuples take that are at home at the core."""
         held = [block for block in self.blocks if block is not None]
         return sum(block.batch.nbytes * block.at_home // len(block) for block in held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """What a core says of its streams between two steps: a new one for every step, so that its numbers fit together.
+
+    Attributes:
+        done: How many steps it has taken in.
+        live: By stream, how many of the tuples it stores are at home there.
+        expired: Likewise, how many it has let go.
+    """
+
+    done: int
+    live: tuple[int, ...]
+    expired: tuple[int, ...]
 
 
 class _Core:
@@ -57,24 +77,26 @@ class _Core:
         self.steps: Channel[_Step] = Channel(_CAPACITY, reader=self.bell, writer=driver)
         self.unsent: deque[_Step] = deque()  # steps for which there was no room yet; the driver's
         self.found: deque[tuple[int, float, pa.RecordBatch]] = deque()  # step, when, matches
-        self.done = 0
-        self.sent = [0] * len(plan.join.schemas)  # by stream, the tuples at home here that were handed over
-        self.sent_bytes = self.taken_bytes = 0  # of the same
-        # by stream, those of them that were taken in, and that are gone: set at once, so that they always fit together
-        self.counts = ((0,) * len(plan.join.schemas),) * 2
+        none = (0,) * len(plan.join.schemas)
+        self.book = _Book(0, none, none)
         self.met = 0
         self.cost = Cost()
         self.scanned = self.matched = 0
         self.busy = 0.0
-        self._driver = driver
 
     def work(self) -> bool:
         """Take in one step, if there is one."""
         if not len(self.steps):
             return False
-        self.take_in(self.steps.receive())
-        self._driver.ring()
+        self.take_in(self.steps.first)
+        self.steps.drop_first()
         return True
+
+    def read(self) -> tuple[list[_Step], _Book]:
+        """The steps that wait to be taken in, and what has become of the others; the core may be at work."""
+        held = [step for _, step in self.steps.held()]
+        book = self.book  # after the steps: what was taken in meanwhile is told by its number
+        return [step for step in (*held, *self.unsent) if step.number > book.done], book
 
     def take_in(self, step: _Step) -> None:
         """Join the step's blocks with what is stored, then store what is at home here."""
@@ -89,13 +111,8 @@ class _Core:
         self.scanned += meetings
         self.cost.measure(seconds, meetings)
         self.met += sum(len(block) for block in step.blocks if block is not None)
-        taken = tuple(
-            before + (block.at_home if block is not None else 0)
-            for before, block in zip(self.counts[0], step.blocks, strict=True)
-        )
-        self.counts = (taken, tuple(self.join.expired))
-        self.taken_bytes += step.home_bytes
-        self.done = step.number
+        stored = tuple(sum(block.at_home for block in segment.blocks) for segment in self.join.segments)
+        self.book = _Book(step.number, stored, tuple(self.join.expired))
 
 
 class LowLatency:
@@ -138,9 +155,6 @@ class LowLatency:
         sent = self._sent(admitted)
         for number, core in enumerate(self.cores):
             step = _Step(self._step, [own.get(number) for own in sent], horizon)
-            for stream, block in enumerate(step.blocks):
-                core.sent[stream] += block.at_home if block is not None else 0
-            core.sent_bytes += step.home_bytes
             if self._crew is None:
                 core.take_in(step)
             else:
@@ -156,14 +170,14 @@ class LowLatency:
     def _is_done(self) -> bool:
         """Whether every core has taken in all there is; sends what was kept."""
         self._send()
-        return all(core.done == self._step for core in self.cores)
+        return all(core.book.done == self._step for core in self.cores)
 
     def poll(self) -> Iterator[pa.RecordBatch]:
         """The matches that can be given now; in order, those of the steps that all cores have taken in."""
         self._send()
         if self._crew is not None:
             self._crew.check()
-        complete = min(core.done for core in self.cores)
+        complete = min(core.book.done for core in self.cores)
         if not self._plan.join.spec.in_order:
             for core in self.cores:
                 while core.found:
@@ -182,9 +196,9 @@ class LowLatency:
                 yield batch
 
     def tally(self, stream: int) -> Tally:
-        counts = [core.counts for core in self.cores]
-        taken, gone = (sum(own[k][stream] for own in counts) for k in (0, 1))
-        return Tally(sum(core.sent[stream] for core in self.cores) - taken, taken - gone, gone)
+        each = [core.read() for core in self.cores]
+        waiting = sum(step.at_home(stream) for steps, _ in each for step in steps)
+        return Tally(waiting, sum(own.live[stream] for _, own in each), sum(own.expired[stream] for _, own in each))
 
     def backlog(self) -> int:
         return sum(self.tally(stream).waiting for stream in range(len(self._routers)))
@@ -196,7 +210,7 @@ class LowLatency:
         return max(((core.met, core.busy) for core in self.cores), key=lambda work: work[1])
 
     def stored_bytes(self) -> int:
-        queued = sum(core.sent_bytes - core.taken_bytes for core in self.cores)
+        queued = sum(step.home_bytes for core in self.cores for step in core.read()[0])
         stored: int = sum(block.batch.nbytes for core in self.cores for block in core.join.blocks())
         return queued + stored
 
@@ -228,7 +242,8 @@ class LowLatency:
 
     def _rushed(self, stream: int, block: Block) -> dict[int, Block]:
         """The whole block to every core; its tuples are at home where the balance says."""
-        sizes = [core.sent[stream] - core.counts[1][stream] for core in self.cores]
+        each = [core.read() for core in self.cores]
+        sizes = [own.live[stream] + sum(step.at_home(stream) for step in steps) for steps, own in each]
         costs = relative_costs([core.cost for core in self.cores])
         ends = np.cumsum(self._balance.shares(sizes, costs, len(block)))
         sent, start = {}, 0

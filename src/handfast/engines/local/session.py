@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from threading import RLock
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +32,37 @@ from handfast.plan import Plan, Routing, make_plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _alone(method: Callable[Concatenate[Session, _P], _T]) -> Callable[Concatenate[Session, _P], _T]:
+    """The method as one call at a time: other threads wait; one that is interrupted closes the session."""
+
+    @wraps(method)
+    def called(session: Session, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        session._check_process()  # before the lock: in a child of this process nobody may be left to open it
+        with session._lock:
+            if session._called:
+                raise EngineError(
+                    "The session is in the midst of another call of this thread; call it when that has returned"
+                )
+            try:
+                session._called = True
+                return method(session, *args, **kwargs)
+            except Exception:
+                raise
+            except BaseException:
+                session._abandon()
+                raise
+            finally:
+                session._called = False
+
+    return called
+
 
 class Session:
-    """A join in this process that takes batches as they come."""
+    """A join in this process that takes batches as they come. Any thread may call it: one call at a time is let in."""
 
     def __init__(
         self,
@@ -81,8 +111,9 @@ class Session:
         self._counts = {what: dict.fromkeys(spec.names, 0) for what in ("late", "rejected", "shed")}
         self._door = Door(self._options)
         self._matches = 0
-        self._left = self._closed = False
+        self._left = self._closed = self._called = False
         self._process = os.getpid()
+        self._lock = RLock()  # so that a call out of a call is told and does not wait for itself
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,37 +121,23 @@ class Session:
         tables = {name: empty(schema) for name, schema in self._schemas.items()}
         return result_schema(self._plan, tables)
 
+    @_alone
     def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
         """Take in a batch of one stream, Arrow, pandas or Polars; give the matches that are decided now.
 
         A batch that does not fit is refused whole, and the session goes on as if it had not come.
         """
         self._position(stream)
-        return self.push_together({stream: rows})
+        return self._push({stream: rows})
 
+    @_alone
     def push_together(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
         """Take in one batch of several streams at once: late is what the watermark had passed before any of them."""
-        self._check_open()
         if not isinstance(streams, Mapping):
             raise SpecError(f"The batches must be given by stream, like {{'r': rows}}, not as {streams!r}")
-        positions = {name: self._position(name) for name in streams}
-        batches = {name: fitting(name, rows, self._schemas[name]) for name, rows in streams.items()}
-        self._check_memory(sum(batch.nbytes for batch in batches.values()))
-        blocks: list[Block | None] = [None] * len(self._schemas)
-        for name, batch in batches.items():
-            position = positions[name]
-            blocks[position], rejected = split(self._bound, position, batch)
-            self._rows_in[name] += batch.num_rows
-            if rejected is not None:
-                self._refuse("rejected", self._rejected, name, rejected)
-        self._control(blocks)
-        admitted, late = self._admission.admit(blocks, progress_of(blocks), self._now())
-        for name, position in positions.items():
-            held_back = late[position]
-            if held_back is not None:
-                self._refuse("late", self._late, name, held_back.batch)
-        return self._given(admitted)
+        return self._push(streams)
 
+    @_alone
     def advance(self, stream: str, time: Moment) -> list[pa.RecordBatch]:
         """Say that a stream has come to a time (microseconds since 1970, or a datetime), though no row shows it."""
         self._check_open()
@@ -128,37 +145,41 @@ class Session:
         position = self._position(stream)
         reached = Progress(tuple(at if k == position else NEVER for k in range(len(self._schemas))))
         none: list[Block | None] = [None] * len(self._schemas)
-        self._admission.admit(none, reached, self._now())
-        return self._given(none)
+        return self._guarded(lambda: self._joined(none, reached))
 
+    @_alone
     def close(self) -> list[pa.RecordBatch]:
         """End every stream; give the matches that waited for what might still come."""
         if self._closed:
             return []
-        self._check_process()
         none: list[Block | None] = [None] * len(self._schemas)
         given = self._guarded(lambda: self.cores.finish(*self._stamped(none, END)))
         self._closed = True
         return given
 
+    @_alone
     def late_rows(self) -> dict[str, pa.Table]:
         """The late rows of each stream since the last call."""
         return self._drained(self._late)
 
+    @_alone
     def rejected_rows(self) -> dict[str, pa.Table]:
         """The rows of each stream without a valid time since the last call."""
         return self._drained(self._rejected)
 
+    @_alone
     def shed_rows(self) -> dict[str, pa.Table]:
         """The rows of each stream since the last call that were refused because there was too much to do."""
         return self._drained(self._shed)
 
+    @_alone
     def poll(self) -> list[pa.RecordBatch]:
         """The matches that have been found since the last call: where `push` does not wait for its own."""
         if self._closed:
             return []
         return self._guarded(self.cores.poll)
 
+    @_alone
     def metrics(self) -> Metrics:
         """What became of every row so far."""
         streams = {name: self._stream_metrics(k, name) for k, name in enumerate(self._schemas)}
@@ -170,12 +191,49 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._left = True  # takes no more rows; `close` still gives the matches that waited
-        if error is not None:
-            self._closed = True
-            self.cores.stop()
+        if os.getpid() == self._process:
+            self._leave(failed=error is not None)
 
     # -- pieces ----------------------------------------------------------------------------------
+
+    @_alone
+    def _leave(self, *, failed: bool) -> None:
+        self._left = True  # takes no more rows; `close` still gives the matches that waited
+        if failed:
+            self._abandon()
+
+    def _push(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
+        self._check_open()
+        positions = {name: self._position(name) for name in streams}
+        batches = {name: fitting(name, rows, self._schemas[name]) for name, rows in streams.items()}
+        self._check_memory(sum(batch.nbytes for batch in batches.values()))
+        parted = {name: split(self._bound, positions[name], batch) for name, batch in batches.items()}
+        # up to here nothing has changed
+        return self._guarded(lambda: self._taken_in(batches, parted))
+
+    def _taken_in(
+        self,
+        batches: Mapping[str, pa.RecordBatch],
+        parted: Mapping[str, tuple[Block | None, pa.RecordBatch | None]],
+    ) -> Iterable[pa.RecordBatch]:
+        """The matches that batches bring, each parted into rows with a valid time and rows without."""
+        blocks: list[Block | None] = [None] * len(self._schemas)
+        for name, (block, rejected) in parted.items():
+            self._rows_in[name] += batches[name].num_rows
+            blocks[self._position(name)] = block
+            if rejected is not None:
+                self._refuse("rejected", self._rejected, name, rejected)
+        self._control(blocks)
+        return self._joined(blocks, progress_of(blocks))
+
+    def _joined(self, blocks: list[Block | None], reached: Progress) -> Iterable[pa.RecordBatch]:
+        """The matches that tuples bring which are not late, and how far the streams have come."""
+        admitted, late = self._admission.admit(blocks, reached, self._now())
+        for name, held_back in zip(self._schemas, late, strict=True):
+            if held_back is not None:
+                self._refuse("late", self._late, name, held_back.batch)
+        feed = self.cores.offer if self._door.never_stalls else self.cores.feed
+        return feed(*self._stamped(admitted, self._admission.watermark))
 
     def _now(self) -> int:
         return int(self._clock() * 1_000_000)
@@ -195,10 +253,6 @@ class Session:
                 self._refuse("shed", self._shed, name, block.take(refused).batch)
                 blocks[stream] = block.take(~refused) if not refused.all() else None
 
-    def _given(self, admitted: list[Block | None]) -> list[pa.RecordBatch]:
-        feed = self.cores.offer if self._door.never_stalls else self.cores.feed
-        return self._guarded(lambda: feed(*self._stamped(admitted, self._admission.watermark)))
-
     def _stamped(self, admitted: Sequence[Block | None], watermark: int) -> tuple[Sequence[Block | None], Horizon]:
         """The tuples whose place is final, and what no later one can fall below."""
         if self._stamper is not None:
@@ -210,20 +264,19 @@ class Session:
         return self._stamper.waiting[stream] if self._stamper is not None else []
 
     def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
-        """What is given; an error closes the session."""
+        """What is given; an error closes the session: rows were let in, and what became of them is not known."""
         try:
-            return self._count(list(give()))
-        except BaseException as error:
-            # the rows were let in, and what became of them is not known
-            self._closed = True
-            self.cores.stop()
-            if not isinstance(error, Exception):
-                raise
+            matches = list(give())
+        except Exception as error:
+            self._abandon()
             raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
-
-    def _count(self, matches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         self._matches += sum(batch.num_rows for batch in matches)
         return matches
+
+    def _abandon(self) -> None:
+        """Close the session though it may still have matches to give."""
+        self._closed = True
+        self.cores.stop()
 
     def _refuse(self, what: str, kept: dict[str, list[pa.RecordBatch]], stream: str, rows: pa.RecordBatch) -> None:
         self._counts[what][stream] += rows.num_rows
@@ -267,7 +320,6 @@ class Session:
             raise EngineError("The session belongs to the process that opened it; open one in this process")
 
     def _check_open(self) -> None:
-        self._check_process()
         if self._closed or self._left:
             raise EngineError("The session is closed; open a new one with hf.session(…)")
 
