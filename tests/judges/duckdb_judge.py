@@ -148,7 +148,8 @@ WITH {", ".join(stamped)},
               FROM ranks WINDOW before AS (ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
      {", ".join(tuples)},
      found AS (SELECT {", ".join(f"t{i}.row AS row{i}" for i in streams)}, {at_rank} AS at_rank,
-                      {_of_at("time", at_rank, streams)} AS at_time
+                      {_of_at("time", at_rank, streams)} AS at_time,
+                      {", ".join(f"{_of_at(f'seen{i}', at_rank, streams)} AS at_seen{i}" for i in streams)}
                FROM {", ".join(f"t{i}" for i in streams)}
                WHERE {held} AND ({on.fails}) IS NOT TRUE AND ({on.sql}))
 {" UNION ALL ".join(_parts(spec, watermark))}"""
@@ -158,17 +159,19 @@ def _parts(spec: Any, watermark: int | None) -> list[str]:
     """The queries whose rows together are the result."""
     streams = range(len(spec.streams))
     rows = ", ".join(f"row{i}" for i in streams)
+    preserved = PRESERVED.get(spec.how, ())
     parts = []
     if spec.how == "semi":
         time = "arg_min(at_time, at_rank)" if spec.in_order else "any_value(t0.time)"
         parts.append(f"SELECT row0, NULL AS row1, {time} FROM found JOIN t0 ON t0.row = row0 GROUP BY row0")
     elif spec.how not in ONE_SIDED:
-        parts.append(f"SELECT {rows}, at_time FROM found")
-    for kept in PRESERVED.get(spec.how, ()):
+        parts.append(f"SELECT {rows}, at_time FROM found WHERE {_next(spec, watermark, 'at_time', 'at_seen')}")
+    for kept in preserved:
         own = ", ".join(f"t{kept}.row AS row{i}" if i == kept else f"NULL AS row{i}" for i in streams)
         over = _over(spec.streams[kept].window, kept, watermark)
         parts.append(
-            f"SELECT {own}, t{kept}.time FROM t{kept} WHERE row NOT IN (SELECT row{kept} FROM found) AND {over}"
+            f"SELECT {own}, t{kept}.time FROM t{kept} WHERE row NOT IN (SELECT row{kept} FROM found) AND {over} "
+            f"AND {_next(spec, watermark, f't{kept}.time', f't{kept}.seen')}"
         )
     return parts
 
@@ -180,6 +183,20 @@ def _over(window: Any, stream: int, watermark: int | None) -> str:
     if hasattr(window, "rows"):
         return f"t{stream}.seq <= (SELECT count(*) FROM t{stream}) - {window.rows}"
     return f"t{stream}.time + {window.length} <= {watermark}::HUGEINT"
+
+
+def _next(spec: Any, watermark: int | None, time: str, seen: str) -> str:
+    """Whether, in order, no row can still be given that stands before one of this time that has seen so many."""
+    if watermark is None or not spec.in_order:
+        return "TRUE"
+    conditions = ["TRUE"]
+    for stream in PRESERVED.get(spec.how, ()):
+        window = spec.streams[stream].window
+        if hasattr(window, "rows"):
+            conditions.append(f"(SELECT count(*) FROM t{stream}) - {seen}{stream} >= {window.rows}")
+        else:
+            conditions.append(f"{time} + {window.length} <= {watermark}::HUGEINT")
+    return " AND ".join(conditions)
 
 
 def _held(window: Any, stream: int, at_rank: str, streams: range) -> str:
