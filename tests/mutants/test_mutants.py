@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from llvmlite import ir
 
@@ -17,6 +18,7 @@ from handfast.core import held, join_core, output, probe, recipe, route, segment
 from handfast.flow import admission, stamper
 from handfast.flow import time as flow_time
 from handfast.flow.block import EVERYWHERE, HOME
+from handfast.flow.order import RANK
 from handfast.kernels import codegen, columns, compile, compute, filters, keys, strings
 from handfast.plan import Routing
 from handfast.spec.expression import Op
@@ -451,12 +453,13 @@ def a_semi_row_at_its_last_match(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(output.Output, "turned", late)
 
 
+def _as_found(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch.drop_columns([RANK]) for batch in batches)
+
+
 @mutant
 def matches_in_the_order_they_are_found(patch: pytest.MonkeyPatch) -> None:
-    from handfast.engines.local import engine
-    from handfast.flow.order import RANK
-
-    patch.setattr(engine, "by_rank", lambda batches: (batch.drop_columns([RANK]) for batch in batches))
+    patch.setattr("handfast.engines.local.engine.by_rank", _as_found)
 
 
 @mutant
@@ -498,10 +501,7 @@ def rows_in_order_held_for_one_of_the_preserved_streams_only(patch: pytest.Monke
 
 @mutant
 def rows_of_a_step_in_the_order_they_are_found(patch: pytest.MonkeyPatch) -> None:
-    from handfast.engines.local import low_latency
-    from handfast.flow.order import RANK
-
-    patch.setattr(low_latency, "by_rank", lambda batches: (batch.drop_columns([RANK]) for batch in batches))
+    patch.setattr("handfast.engines.local.low_latency.by_rank", _as_found)
 
 
 @mutant
