@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ import pytest
 import handfast as hf
 from handfast import evaluation
 from handfast.flow.batch import schema_of
+from handfast.plan import Routing
 from tests.judges.rows import rows_of
 
 if TYPE_CHECKING:
@@ -176,6 +178,27 @@ def test_the_tree_is_that_of_the_source() -> None:
     assert f"```text\n{printed}```\n<!-- end of tree -->" in ARCHITECTURE, (
         "the tree in docs/architecture.md is out of date: python scripts/architecture.py --write"
     )
+
+
+def test_the_chain_of_imports_is_that_of_the_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(own["layers"] for own in contracts if own["name"] == "Imports go downwards only")
+    named = [[name.strip("()") for name in layer.split(" | ")] for layer in layers]
+    here = {path.stem for path in (ROOT / "src" / "handfast").iterdir()}
+    chain = " → ".join(", ".join(name for name in names if name in here) for names in named)
+    assert f"`{chain}`" in " ".join(ARCHITECTURE.split())
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z_/]+\.py)`", ARCHITECTURE))))
+def test_every_file_that_the_page_names_is_there(name: str) -> None:
+    assert list((ROOT / "src" / "handfast").rglob(name)) or (ROOT / name).exists()
+
+
+@pytest.mark.parametrize("routing", Routing)
+def test_every_routing_has_its_line(routing: Routing) -> None:
+    assert f"\n| {routing.value} | " in ARCHITECTURE
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate
 
 import pytest
@@ -39,6 +40,14 @@ def test_a_row_comes_when_a_person_is_certain_of_it(scenario: Scenario) -> None:
     for cores in (1, 3):
         given = run_local(scenario, cores)[:-1]
         assert [count(rows) for rows in scenario.after] == [count(rows) for rows in given]
+
+
+@EACH
+def test_a_note_calls_tuples_and_streams_by_their_names(scenario: Scenario) -> None:
+    tuples = [name for table in scenario.tables.values() for name in table["name"].to_pylist()]
+    names = {*scenario.spec.names, *tuples}
+    words = re.findall(r"\w+", scenario.text.get("note", ""))
+    assert [] == [word for word in words if word not in names and word[0].lower() + word[1:] in names]
 
 
 def test_every_section_has_a_timeline() -> None:

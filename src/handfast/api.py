@@ -63,7 +63,7 @@ def join(
             first, the second, or both that match nothing, each as soon as that is certain), "semi" (rows of the first
             that match something), "anti" (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
-        in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        in_order: Give the rows in the order of `match_time`, each once no row of an earlier one can still be given.
         select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
         order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
             which Spark's batches bring the rows; of bounded inputs, their `sequence` columns.

@@ -77,6 +77,11 @@ def _lateness(plan: Plan) -> Iterator[str]:
 def _when(plan: Plan) -> Iterator[str]:
     """When a row of the result is given."""
     join = plan.join
+    if join.spec.in_order and join.gives_unmatched:
+        chances = " and ".join(dict.fromkeys(_last_chance(join.spec.streams[k]) for k in join.preserved))
+        yield f"  given      a row once {chances}: only then"
+        yield f"{_INDENT}it is certain which rows before it match nothing; in the order of match_time"
+        return
     if join.gives_pairs or join.spec.how == "semi":
         what = "a match" if join.gives_pairs else "a row that matches"
         if join.spec.in_order:
@@ -89,13 +94,15 @@ def _when(plan: Plan) -> Iterator[str]:
             yield f"  given      {what} as soon as its last tuple arrives"
     if join.gives_unmatched:
         for k in join.preserved:
-            yield f"  unmatched  {_last_chance(join.spec.streams[k])}"
+            stream = join.spec.streams[k]
+            yield f"  unmatched  a row of {stream.name} once {_last_chance(stream)}"
 
 
 def _last_chance(stream: Stream) -> str:
+    """What must have happened so that nothing still to come can match a row of the stream."""
     if isinstance(stream.window, CountWindow):
-        return f"a row of {stream.name} once {stream.window} of {stream.name} behind it have their final place"
-    return f"a row of {stream.name} once the watermark has passed its time by {stream.window}"
+        return f"{stream.window} of {stream.name} behind it have their final place"
+    return f"the watermark has passed its time by {stream.window}"
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -229,38 +229,62 @@ def unmatched(
     return [i for i, s in enumerate(stamps) if s is not None and i not in matched and is_over(s)]
 
 
-def result(join: BoundJoin, tables: Tables, watermark: float = math.inf) -> list[tuple[Any, ...]]:
-    """What is decided at this watermark, as rows of the result.
+def _is_next(join: BoundJoin, stamps: Sequence[Sequence[Stamp | None]], at: Stamp, watermark: float) -> bool:
+    """Whether every preserved tuple that can stand before `at` has had its last chance to match."""
+    for stream in join.preserved:
+        window = join.spec.streams[stream].window
+        here = sum(s is not None for s in stamps[stream])
+        if isinstance(window, CountWindow):
+            has_had = watermark == math.inf or at.seen[stream] <= here - window.rows
+        else:
+            has_had = at.time + window.length <= watermark
+        if not has_had:
+            return False
+    return True
 
-    Matches stand in the order of rank of their `at`. The columns of a stream that a row has no tuple of are None. The
-    `match_time` of a row that matches nothing, and of a semi join's, is its own time; in order, a semi join's is that
-    of the first `at` it matches.
+
+def result(join: BoundJoin, tables: Tables, watermark: float = math.inf) -> list[tuple[Any, ...]]:
+    """What is given at this watermark, as rows of the result, in the order of rank of their `at`.
+
+    The columns of a stream that a row has no tuple of are None. A row that matches nothing is its own `at`, and so is a
+    semi join's; in order, a semi join's is that of its first match.
     """
-    found = matches(join, tables)
-    rows: list[tuple[Any, ...]] = []
+    return [row for _, row in stamped_result(join, tables, watermark)]
+
+
+def stamped_result(join: BoundJoin, tables: Tables, watermark: float = math.inf) -> list[tuple[Stamp, tuple[Any, ...]]]:
+    """The rows of the result, each with the stamp of its `at`.
+
+    In order, where rows that match nothing are given, a row waits until none that stands before it can still be given.
+    """
+    found, stamps = matches(join, tables), stamp(join, tables)
+    rows: list[tuple[Stamp, Sequence[int | None]]] = []
     if join.gives_pairs:
-        rows += [_row(join, tables, indices) for indices in found]
+        rows += [(_last(stamps, indices), indices) for indices in found]
     elif join.spec.how == "semi":
         first = {indices[0]: indices for indices in reversed(found)}
-        chosen = sorted(first.values(), key=found.index)
-        rows += [_row(join, tables, i if join.spec.in_order else (i[0], None)) for i in chosen]
+        rows += [(_last(stamps, own if join.spec.in_order else own[:1]), (own[0], None)) for own in first.values()]
     if join.gives_unmatched:
         for stream in join.preserved:
             for index in unmatched(join, tables, found, stream, watermark):
-                rows.append(_row(join, tables, [index if k == stream else None for k in range(len(join.schemas))]))
-    return rows
+                alone = [index if k == stream else None for k in range(len(stamps))]
+                rows.append((_last(stamps, alone), alone))
+        if join.spec.in_order:
+            rows = [(at, indices) for at, indices in rows if _is_next(join, stamps, at, watermark)]
+    rows.sort(key=lambda row: row[0].rank)
+    return [(at, _row(join, tables, indices, at.time)) for at, indices in rows]
 
 
-def _row(join: BoundJoin, tables: Tables, indices: Sequence[int | None]) -> tuple[Any, ...]:
+def _last(stamps: Sequence[Sequence[Stamp | None]], indices: Sequence[int | None]) -> Stamp:
+    """The stamp of the member that came last."""
+    members = [stamps[stream][index] for stream, index in enumerate(indices) if index is not None]
+    return max((s for s in members if s is not None), key=lambda s: s.rank)
+
+
+def _row(join: BoundJoin, tables: Tables, indices: Sequence[int | None], match_time: int) -> tuple[Any, ...]:
     """A row of the result made of one tuple of each stream, or None."""
     streams = [tables[name] for name in join.spec.names]
     members = [rows[index] if index is not None else None for rows, index in zip(streams, indices, strict=True)]
-    places = [
-        (_place(join, k, index, member), member[join.times[k]])
-        for k, (index, member) in enumerate(zip(indices, members, strict=True))
-        if index is not None and member is not None
-    ]
-    match_time = max(places)[1]
     values: list[Any] = []
     for field in join.fields:
         member = members[field.stream] if field.stream is not None else None

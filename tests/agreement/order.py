@@ -5,8 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
+
 from handfast import oracle
-from tests.judges.rows import Row, multiset
+from tests.agreement.runs import session_batches
+from tests.judges.rows import Row, multiset, result_of
 from tests.strategies import Case
 
 Rows = list[tuple[Any, ...]]
@@ -14,16 +17,14 @@ Rows = list[tuple[Any, ...]]
 
 def groups(case: Case, tables: dict[str, list[Row]]) -> list[Rows]:
     """The oracle's result, the rows of one `at` together, in the order of its rank."""
-    stamps = oracle.stamp(case.join, tables)
-    rows, ranks, taken = oracle.result(case.join, tables), [], set()
-    for indices in oracle.matches(case.join, tables):
-        if case.join.gives_pairs or indices[0] not in taken:
-            taken.add(indices[0])
-            ranks.append(max(stamps[k][i].rank for k, i in enumerate(indices)))  # type: ignore[union-attr]
-    assert len(rows) == len(ranks)
-    assert ranks == sorted(ranks)
-    together = groupby(zip(ranks, rows, strict=True), key=lambda pair: pair[0])
+    together = groupby(oracle.stamped_result(case.join, tables), key=lambda row: row[0].rank)
     return [[row for _, row in group] for _, group in together]
+
+
+def given_by_steps(case: Case) -> Rows:
+    """What the local engine gives step by step and at the end, as it comes."""
+    before, after = session_batches(case)
+    return [row for b in (*before, *after) for row in result_of(pa.Table.from_batches([b]))]
 
 
 def stands_in_order(given: Rows, expected: list[Rows]) -> bool:

@@ -24,7 +24,7 @@ def _case(seed: int) -> Case:
         case = case.counted(random.Random(seed))
     if len(case.streams) == 2:
         case = case.asked(how=HOW[seed % len(HOW)])
-    return case.asked(in_order=True) if seed % 7 == 0 and case.spec.how in ("inner", "semi") else case
+    return case.asked(in_order=True) if seed % 7 == 0 else case
 
 
 @pytest.mark.slow

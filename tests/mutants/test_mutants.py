@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from llvmlite import ir
 
 import handfast as hf
 from handfast import plan
-from handfast.core import join_core, output, probe, recipe, route, segment, span
+from handfast.core import held, join_core, output, probe, recipe, route, segment, span
 from handfast.flow import admission, stamper
 from handfast.flow import time as flow_time
 from handfast.flow.block import EVERYWHERE, HOME
+from handfast.flow.order import RANK
 from handfast.kernels import codegen, columns, compile, compute, filters, keys, strings
 from handfast.plan import Routing
 from handfast.spec.expression import Op
+from handfast.spec.join import HOW
 from handfast.spec.moment import LATEST
-from tests.agreement.order import groups, stands_in_order
+from tests.agreement.order import given_by_steps, groups, stands_in_order
 from tests.agreement.runs import local_bounded, local_steps_and_close
 from tests.judges.rows import result_of, tables_of
 from tests.strategies import MULTI, SHAPES, Case
@@ -312,7 +315,7 @@ def strings_ordered_by_when_they_came(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def new_tuples_do_not_meet_each_other(patch: pytest.MonkeyPatch) -> None:
-    def step(self: Any, taken: Any, horizon: Any) -> Iterator[Any]:
+    def decided(self: Any, taken: Any, horizon: Any) -> Iterator[Any]:
         every = [
             self._read(k, block, np.zeros(len(block), np.bool_)) for k, block in enumerate(taken) if block is not None
         ]
@@ -323,9 +326,8 @@ def new_tuples_do_not_meet_each_other(patch: pytest.MonkeyPatch) -> None:
         for new in every:
             self._insert(new)
         yield from self._output.unmatched(horizon)
-        self._expire(horizon)
 
-    patch.setattr(join_core.JoinCore, "step", step)
+    patch.setattr(join_core.JoinCore, "_decided", decided)
 
 
 @mutant
@@ -435,7 +437,7 @@ def a_semi_row_given_with_every_match(patch: pytest.MonkeyPatch) -> None:
     def careless(self: Any, new: Any, members: Any) -> Iterator[Any]:
         rows = members[0]
         if len(rows):
-            yield self._batch({0: self._rows(new, 0, rows)}, self._times(new, 0, rows), self._at_ranks(new, members))
+            yield self._given({0: self._rows(new, 0, rows)}, self._times(new, 0, rows), self._at_seen(new, members))
 
     patch.setattr(output.Output, "_semi", careless)
 
@@ -445,34 +447,61 @@ def a_semi_row_at_its_last_match(patch: pytest.MonkeyPatch) -> None:
     turned = output.Output.turned
 
     def late(self: Any, new: Any) -> Iterator[Any]:
-        self._firsts = [(rows[::-1], -ranks[::-1], times[::-1]) for rows, ranks, times in self._firsts]
+        self._firsts = [(rows, times, tuple(-own for own in seen)) for rows, times, seen in self._firsts]
         yield from turned(self, new)
 
     patch.setattr(output.Output, "turned", late)
 
 
+def _as_found(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch.drop_columns([RANK]) for batch in batches)
+
+
 @mutant
 def matches_in_the_order_they_are_found(patch: pytest.MonkeyPatch) -> None:
-    from handfast.engines.local import engine
-    from handfast.flow.order import RANK
-
-    patch.setattr(engine, "by_rank", lambda batches: (batch.drop_columns([RANK]) for batch in batches))
+    patch.setattr("handfast.engines.local.engine.by_rank", _as_found)
 
 
 @mutant
 def matches_given_before_the_watermark_passes_them(patch: pytest.MonkeyPatch) -> None:
     from handfast.spec.join import BoundJoin
 
+    given = output.Output._given
     patch.setattr(BoundJoin, "stamped", property(lambda self: self.counted))
-    patch.setattr(
-        output.Output,
-        "_at_ranks",
-        lambda self, new, members: (
-            np.max([self._times(new, stream, at) for stream, at in members.items()], axis=0)
-            if self._join.spec.in_order
-            else None
-        ),
-    )
+    patch.setattr(output.Output, "_at_seen", lambda self, new, members: (self._at_times(new, members),))
+    patch.setattr(output.Output, "_given", lambda self, own, times, seen: given(self, own, times, seen or (times,)))
+
+
+@mutant
+def rows_in_order_given_as_soon_as_they_are_decided(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(held.Held, "release", lambda self, decided, horizon: decided)
+
+
+@mutant
+def rows_in_order_given_a_moment_early(patch: pytest.MonkeyPatch) -> None:
+    sift = held.Held._sift
+
+    def hasty(self: Any, rows: Any, horizon: Any, waiting: Any) -> Iterator[Any]:
+        ahead = flow_time.Horizon(min(horizon.time + 1, flow_time.END), tuple(n + 1 for n in horizon.counts))
+        yield from sift(self, rows, ahead, waiting)
+
+    patch.setattr(held.Held, "_sift", hasty)
+
+
+@mutant
+def rows_in_order_held_for_one_of_the_preserved_streams_only(patch: pytest.MonkeyPatch) -> None:
+    start = held.Held.__init__
+
+    def careless(self: Any, join: Any) -> None:
+        start(self, join)
+        self._spans = self._spans[:1]
+
+    patch.setattr(held.Held, "__init__", careless)
+
+
+@mutant
+def rows_of_a_step_in_the_order_they_are_found(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("handfast.engines.local.low_latency.by_rank", _as_found)
 
 
 @mutant
@@ -527,7 +556,8 @@ def _case(seed: int) -> Case:
         case = Case.of(seed, shape=MULTI[number % len(MULTI)])
         return case if seed % 2 else case.counted(random.Random(seed))
     if kind == 3:
-        return Case.of(seed).asked(how=("inner", "semi")[number % 2], in_order=True)
+        case = Case.of(seed).asked(how=HOW[number % len(HOW)], in_order=True)
+        return case.counted(random.Random(seed)) if number % 4 == 3 else case
     case = Case.of(seed).asked(how=("left", "right", "full", "semi", "anti")[number % 5])
     return case.counted(random.Random(seed)) if number % 2 else case
 
@@ -539,6 +569,8 @@ def _is_caught(case: Case) -> bool:
     if case.spec.in_order:
         table = hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores))
         if not stands_in_order(result_of(table), groups(case, tables_of(case.tables))):
+            return True
+        if not stands_in_order(given_by_steps(case), groups(case, tables_of(case.admitted))):
             return True
     return (case.expected_of_steps(), case.expected_at_close()) != local_steps_and_close(case)
 

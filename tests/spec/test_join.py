@@ -56,7 +56,7 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
         ),
         ({"how": "cross"}, "how='cross' is not a join that handfast knows; it knows inner, left, right, full"),
         ({"how": "lefft"}, "how='lefft' is not a join that handfast knows; did you mean 'left'?"),
-        ({"how": "left", "in_order": True}, "in_order=True goes with inner and semi joins, not with how='left'"),
+        ({"how": "left", "in_order": "yes"}, "in_order is True or False, not 'yes'"),
     ],
 )
 def test_what_does_not_fit_the_streams_is_refused(more: dict[str, Any], message: str) -> None:

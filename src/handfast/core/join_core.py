@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
+from handfast.core.held import Held
 from handfast.core.output import Output
 from handfast.core.probe import Arrivals, Members, Prober
 from handfast.core.recipe import recipe
@@ -19,6 +21,7 @@ from handfast.core.segment import Marks, Segment
 from handfast.core.span import window_span
 from handfast.errors import EngineError
 from handfast.flow.block import EVERYWHERE, HOME, Block
+from handfast.flow.order import ranked
 from handfast.flow.time import Horizon, Progress
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
@@ -30,21 +33,30 @@ _SPARE_STRINGS = 4096
 class Manifest:
     """A core's state but for the blocks themselves: how far the streams had come, and which blocks it holds.
 
-    `marks` has, for the streams of which it is asked what matches nothing, each block's marks as text.
+    `marks` has, for the streams of which it is asked what matches nothing, each block's marks as text; `held` names the
+    blocks of rows that wait to be given in order.
     """
 
     fingerprint: str
     progress: Progress
     blocks: tuple[tuple[str, ...], ...]
     marks: tuple[tuple[str, ...], ...]
+    held: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        return json.dumps([self.fingerprint, self.progress.highest, self.blocks, self.marks]).encode()
+        held = [self.held] if self.held else []
+        return json.dumps([self.fingerprint, self.progress.highest, self.blocks, self.marks, *held]).encode()
 
     @staticmethod
     def decode(data: bytes) -> Manifest:
-        fingerprint, highest, blocks, marks = json.loads(data)
-        return Manifest(fingerprint, Progress(tuple(highest)), tuple(map(tuple, blocks)), tuple(map(tuple, marks)))
+        fingerprint, highest, blocks, marks, *held = json.loads(data)
+        named = tuple(map(tuple, blocks)), tuple(map(tuple, marks)), *map(tuple, held)
+        return Manifest(fingerprint, Progress(tuple(highest)), *named)
+
+    @property
+    def ids(self) -> Iterator[str]:
+        """Every block that the manifest names."""
+        return chain(*self.blocks, self.held)
 
     def marks_of(self, blocks: Sequence[Sequence[Block]]) -> list[list[Marks]]:
         """The marks of these blocks, which the manifest names."""
@@ -66,6 +78,7 @@ class JoinCore:
         self.plan = plan
         self._recipe = recipe(plan)
         self.expired = [0] * len(plan.join.schemas)  # tuples at home here that have left their windows
+        self._held = Held(plan.join)
         self._forget()
 
     # -- state -----------------------------------------------------------------------------------
@@ -76,7 +89,7 @@ class JoinCore:
 
     def blocks(self) -> Iterator[Block]:
         """Every block that the core holds."""
-        return (block for segment in self._segments for block in segment.blocks)
+        return chain(*(segment.blocks for segment in self._segments), self._held.blocks)
 
     def manifest(self, progress: Progress) -> Manifest:
         """The state after the last step, which had brought the streams as far as `progress` says."""
@@ -85,7 +98,7 @@ class JoinCore:
             tuple(_packed(own) for own in segment.marks) if stream in self.plan.join.preserved else ()
             for stream, segment in enumerate(self._segments)
         )
-        return Manifest(self.plan.fingerprint, progress, blocks, marks)
+        return Manifest(self.plan.fingerprint, progress, blocks, marks, tuple(rows.id for rows in self._held.blocks))
 
     @staticmethod
     def restore(plan: Plan, manifest: Manifest, load: Callable[[str], Block]) -> JoinCore:
@@ -98,6 +111,7 @@ class JoinCore:
         core = JoinCore(plan)
         blocks = [[load(id_) for id_ in ids] for ids in manifest.blocks]
         core._store_anew(blocks, manifest.marks_of(blocks))
+        core._held.blocks = [load(id_) for id_ in manifest.held]
         return core
 
     def _forget(self) -> None:
@@ -126,19 +140,13 @@ class JoinCore:
         `horizon` is what no tuple of a later step can fall below. The state changes as the matches are taken out: take
         them all before asking for it.
         """
-        for stream, block in enumerate(admitted):
-            if block is not None:
-                # in order, so that partners lie together: input may come in any
-                new = self._read(stream, block.in_order(), np.zeros(len(block), np.bool_))
-                yield from self._scan(new)
-                self._insert(new)
-        yield from self._output.unmatched(horizon)
+        yield from self._shown(self._held.release(self._decided(admitted, horizon), horizon))
         self._expire(horizon)
 
     def meet(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
         """Join a block with the stored tuples of the other streams, then store it whole, until it is removed."""
         new = self._read(stream, block, np.zeros(len(block), np.bool_))
-        yield from self._scan(new)
+        yield from self._shown(self._scan(new))
         self._store(new)
 
     def remove(self, stream: int, block: Block) -> None:
@@ -146,7 +154,21 @@ class JoinCore:
         self._segments[stream].remove(block)
         self._renew()
 
-    def _scan(self, new: Arrivals) -> Iterator[pa.RecordBatch]:
+    def _decided(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[Block]:
+        """The rows that new blocks and the horizon decide; the blocks are stored."""
+        for stream, block in enumerate(admitted):
+            if block is not None:
+                # in order, so that partners lie together: input may come in any
+                new = self._read(stream, block.in_order(), np.zeros(len(block), np.bool_))
+                yield from self._scan(new)
+                self._insert(new)
+        yield from self._output.unmatched(horizon)
+
+    def _shown(self, given: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+        """Rows as they leave the core: with their ranks, where they are given in order."""
+        return (ranked(rows) if self.plan.join.spec.in_order else rows.batch for rows in given)
+
+    def _scan(self, new: Arrivals) -> Iterator[Block]:
         for members in self._prober.matches(new):
             yield from self._output.matched(new, self._own(new, members))
         yield from self._output.turned(new)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from handfast.core.probe import Arrivals, Members
 from handfast.core.segment import Segment
 from handfast.core.span import window_span
-from handfast.flow.block import Seen
-from handfast.flow.order import RANK
+from handfast.flow.block import Block, Seen
 from handfast.flow.time import Horizon
 from handfast.kernels.pairs import Positions
 from handfast.plan import Plan
@@ -27,7 +26,10 @@ Numbers = NDArray[np.int64]
 
 
 class Output:
-    """Turns matches into rows of the result, and settles the tuples of which it is asked whether they match at all."""
+    """Turns matches into rows of the result, and settles the tuples of which it is asked whether they match at all.
+
+    The rows come in blocks with the time of their `at` and, where the result is in order, with what it has seen.
+    """
 
     def __init__(self, plan: Plan, segments: list[Segment]) -> None:
         self._plan = plan
@@ -35,9 +37,9 @@ class Output:
         self._segments = segments
         own = [field for field in plan.join.fields if field.stream is not None]
         self._places = {f: plan.join.schemas[f.stream or 0].names.index(f.column) for f in own}
-        self._firsts: list[tuple[Positions, Numbers, Numbers]] = []  # of a semi join in order: row, rank, time
+        self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
-    def matched(self, new: Arrivals, members: Members) -> Iterator[pa.RecordBatch]:
+    def matched(self, new: Arrivals, members: Members) -> Iterator[Block]:
         """What these matches give."""
         if self._join.spec.how == "semi":
             yield from self._semi(new, members)
@@ -51,22 +53,25 @@ class Output:
                 piece = {stream: positions[start : start + step] for stream, positions in members.items()}
                 times = self._at_times(new, piece)
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
-                yield self._batch(rows, times, self._at_ranks(new, piece))
+                yield self._given(rows, times, self._at_seen(new, piece))
 
-    def turned(self, new: Arrivals) -> Iterator[pa.RecordBatch]:
+    def turned(self, new: Arrivals) -> Iterator[Block]:
         """What is given when the new tuples have met everyone: a semi join's rows in order, by their first match."""
         if not self._firsts:
             return
-        rows, ranks, times = (np.concatenate(parts) for parts in zip(*self._firsts, strict=True))
+        of_rows, of_times, of_seen = zip(*self._firsts, strict=True)
+        rows, times = np.concatenate(of_rows), np.concatenate(of_times)
+        seen = tuple(np.concatenate(own) for own in zip(*of_seen, strict=True))
         self._firsts = []
-        order = np.lexsort((ranks, rows))
+        order = np.lexsort((np.sum(seen, axis=0), rows))
         first = order[np.unique(rows[order], return_index=True)[1]]
         fresh = np.isin(rows[first], _settle(new, self._segments[0], 0, rows[first]))
         chosen = first[fresh]
         if len(chosen):
-            yield self._batch({0: self._rows(new, 0, rows[chosen])}, times[chosen], ranks[chosen])
+            own = {0: self._rows(new, 0, rows[chosen])}
+            yield self._given(own, times[chosen], tuple(known[chosen] for known in seen))
 
-    def unmatched(self, horizon: Horizon) -> Iterator[pa.RecordBatch]:
+    def unmatched(self, horizon: Horizon) -> Iterator[Block]:
         """The rows that match nothing, and that no tuple beyond the horizon can match."""
         if not self._join.gives_unmatched:
             return
@@ -74,22 +79,20 @@ class Output:
             span = window_span(self._join.spec.streams[stream].window, stream)
             segment = self._segments[stream]
             for block, marks in zip(segment.blocks, segment.marks, strict=True):
-                rows = np.flatnonzero(~marks & span.over(block, horizon)) if not marks.all() else ()
-                if len(rows):
-                    marks[rows] = True
-                    yield self._batch({stream: block.batch.take(pa.array(rows))}, block.times[rows], None)
+                over = ~marks & span.over(block, horizon) if not marks.all() else ~marks
+                if over.any():
+                    marks[over] = True
+                    alone = block.take(over)
+                    yield self._given({stream: alone.batch}, alone.times, alone.seen)
 
-    def _semi(self, new: Arrivals, members: Members) -> Iterator[pa.RecordBatch]:
+    def _semi(self, new: Arrivals, members: Members) -> Iterator[Block]:
         rows = members[0]
         if self._join.spec.in_order:
-            times = self._at_times(new, members)
-            ranks = self._at_ranks(new, members)
-            assert ranks is not None
-            self._firsts.append((rows.copy(), ranks, times))
+            self._firsts.append((rows.copy(), self._at_times(new, members), self._at_seen(new, members)))
             return
         fresh = _settle(new, self._segments[0], 0, rows)
         if len(fresh):
-            yield self._batch({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), None)
+            yield self._given({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), ())
 
     def _step(self, new: Arrivals) -> int:
         """How many matches to give at a time, so that none of their columns is too large."""
@@ -117,35 +120,30 @@ class Output:
         """The time of each match's `at`: the highest, unless tuples stand in another order."""
         times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
-            last = np.argmax(self._ranks(new, members), axis=0)
+            last = np.argmax([np.sum(seen, axis=0) for seen in self._seen(new, members)], axis=0)
             of_last: Numbers = np.stack(times)[last, np.arange(len(last))]
             return of_last
         highest: Numbers = np.maximum.reduce(times) if len(times) > 2 else np.maximum(*times)
         return highest
 
-    def _at_ranks(self, new: Arrivals, members: Members) -> Numbers | None:
-        """The rank of each match's `at`, where the result is given in order."""
+    def _at_seen(self, new: Arrivals, members: Members) -> Seen:
+        """What each match's `at` has seen, where the result is given in order: of every stream the most."""
         if not self._join.spec.in_order:
-            return None
-        at_ranks: Numbers = np.max(self._ranks(new, members), axis=0)
-        return at_ranks
+            return ()
+        return tuple(np.maximum.reduce(own) for own in zip(*self._seen(new, members), strict=True))
 
-    def _ranks(self, new: Arrivals, members: Members) -> list[Numbers]:
-        """By stream, each member's rank: how many tuples of all streams came before."""
-        ranks = []
-        for stream, at in members.items():
-            seen: Seen = new.columns.seen if stream == new.stream else self._segments[stream].seen
-            ranks.append(np.sum([own[at] for own in seen], axis=0))
-        return ranks
+    def _seen(self, new: Arrivals, members: Members) -> list[Seen]:
+        """By stream, what each member has seen."""
+        return [
+            tuple(own[at] for own in (new.columns.seen if stream == new.stream else self._segments[stream].seen))
+            for stream, at in members.items()
+        ]
 
-    def _batch(self, members: dict[int, pa.RecordBatch], times: Numbers, ranks: Numbers | None) -> pa.RecordBatch:
+    def _given(self, members: dict[int, pa.RecordBatch], times: Numbers, seen: Seen) -> Block:
         """Rows of the result; the columns of a stream that has no tuple in them are NULL."""
         columns = [self._column(field, members, times) for field in self._join.fields]
-        names = list(self._join.output_names)
-        if ranks is not None:
-            columns.append(pa.array(ranks))
-            names.append(RANK)
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        rows = pa.RecordBatch.from_arrays(columns, names=list(self._join.output_names))
+        return Block(rows, times, np.zeros(len(times), np.uint8), seen)
 
     def _column(self, field: Field, members: dict[int, pa.RecordBatch], times: Numbers) -> pa.Array:
         if field.stream is None:

@@ -28,6 +28,10 @@ class WindowSpan(Protocol):
         """Which tuples of the block no tuple beyond the horizon can meet."""
         ...
 
+    def over_before(self, rows: Block, horizon: Horizon) -> NDArray[np.bool_]:
+        """Before which of these places, in the order of all, no tuple of the window's stream can be met any more."""
+        ...
+
     def fits(self, blocks: Sequence[Block]) -> bool:
         """Whether the blocks together span but a part of the time for which they are kept."""
         ...
@@ -46,6 +50,9 @@ class TimeSpan:
     def over(self, block: Block, horizon: Horizon) -> NDArray[np.bool_]:
         limit = horizon.time - self.length  # as Python counts: it may be below every int64
         return block.times <= limit if limit >= EARLIEST else np.zeros(len(block), np.bool_)
+
+    def over_before(self, rows: Block, horizon: Horizon) -> NDArray[np.bool_]:
+        return self.over(rows, horizon)  # those before it may have the same time
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         span = max(block.most_time for block in blocks) - min(block.least_time for block in blocks)
@@ -66,6 +73,11 @@ class CountSpan:
         if horizon.time == END:
             return np.ones(len(block), np.bool_)
         return block.seen[self.stream] < horizon.counts[self.stream] - self.rows
+
+    def over_before(self, rows: Block, horizon: Horizon) -> NDArray[np.bool_]:
+        if horizon.time == END:
+            return np.ones(len(rows), np.bool_)
+        return rows.seen[self.stream] <= horizon.counts[self.stream] - self.rows
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         first = min(int(block.seen[self.stream].min()) for block in blocks)

@@ -79,6 +79,11 @@ def _order(batch: pa.RecordBatch, keys: NDArray[np.int64], sequence: str | None)
     return order
 
 
+def ranked(rows: Block) -> pa.RecordBatch:
+    """Rows of the result, stamped as their `at` is, with its rank: how many tuples of all streams came before."""
+    return rows.batch.append_column(RANK, pa.array(np.sum(rows.seen, axis=0)))
+
+
 def by_rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows that carry the rank of their `at`, all together in its order and without it."""
     rows = [batch for batch in batches if batch.num_rows]

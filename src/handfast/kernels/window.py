@@ -1,4 +1,4 @@
-"""The window rule of a pair, as a kernel applies it: the one place beside the oracle where it is written."""
+"""The window rule of a pair, in machine code: every kernel that decides pairs applies this one."""
 
 from __future__ import annotations
 

@@ -31,7 +31,6 @@ On = str | PythonPredicate | tuple[str | PythonPredicate, ...]  # a predicate as
 
 EVENT, ARRIVAL = ORDERS = ("event", "arrival")
 HOW = ("inner", "left", "right", "full", "semi", "anti")
-ORDERED = ("inner", "semi")  # what can be given in order
 _ONE_SIDED = ("semi", "anti")  # what gives rows of the first stream alone
 _PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
@@ -69,7 +68,7 @@ class JoinSpec:
             (rows of the first that match nothing).
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
-        in_order: Give the matches in the order of `match_time`, each once the watermark has passed it.
+        in_order: Give the rows in the order of `match_time`, each once no row of an earlier one can still be given.
         select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
         order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
             which a session is fed, or Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
@@ -319,11 +318,6 @@ def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
         raise SpecError(f"how={how!r} joins two streams, not {len(names)}; more than two have an inner join only")
     if not isinstance(in_order, bool):
         raise SpecError(f"in_order is True or False, not {in_order!r}")
-    if in_order and how not in ORDERED:
-        raise SpecError(
-            f"in_order=True goes with {' and '.join(ORDERED)} joins, not with how={how!r}: a row that matches nothing "
-            "has no place among the matches"
-        )
 
 
 def _by_stream(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:

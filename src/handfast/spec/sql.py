@@ -95,26 +95,28 @@ def _of_last(column: str, names: list[str], last: str) -> str:
 
 def _result(spec: JoinSpec) -> str:
     names = [f"`{stream.name}`" for stream in spec.streams]
-    matches = f"SELECT {', '.join(names)}, timestamp_micros(_time) AS match_time FROM _matches"
-    if spec.in_order:
-        matches += " ORDER BY _last"
-    if spec.how == "inner":
-        return matches
     if spec.how == "semi" and spec.in_order:
         return (
             f"SELECT min_by({names[0]}, _last) AS {names[0]}, timestamp_micros(min_by(_time, _last)) AS match_time\n"
             "FROM _matches GROUP BY _rank0 ORDER BY min(_last)"
         )
+    shown = names[:1] if spec.how in ("semi", "anti") else names
+    place = ", _last" if spec.in_order else ""
+    matches = f"SELECT {', '.join(names)}, timestamp_micros(_time) AS match_time{place} FROM _matches"
+    kept = {"left": [0], "right": [1], "full": [0, 1]}.get(spec.how, [])
     if spec.how in ("semi", "anti"):
-        return _alone(spec.how, 0, names[:1])
-    kept = {"left": [0], "right": [1], "full": [0, 1]}[spec.how]
-    return "\nUNION ALL ".join([matches, *(_alone("anti", k, names) for k in kept)])
+        parts = [_alone(spec.how, 0, shown, in_order=spec.in_order)]
+    else:
+        parts = [matches, *(_alone("anti", k, names, in_order=spec.in_order) for k in kept)]
+    whole = "\nUNION ALL ".join(parts)
+    return f"SELECT {', '.join(shown)}, match_time FROM (\n{whole})\nORDER BY _last" if spec.in_order else whole
 
 
-def _alone(kind: str, position: int, names: list[str]) -> str:
+def _alone(kind: str, position: int, names: list[str], *, in_order: bool) -> str:
     """The rows of one stream that match something (semi) or nothing (anti)."""
     columns = ", ".join(f"_tuple AS {n}" if k == position else f"NULL AS {n}" for k, n in enumerate(names))
+    place = ", _rank AS _last" if in_order else ""
     return (
-        f"SELECT {columns}, timestamp_micros(_time) AS match_time FROM _tuples{position} "
+        f"SELECT {columns}, timestamp_micros(_time) AS match_time{place} FROM _tuples{position} "
         f"LEFT {kind.upper()} JOIN _matches ON _matches._rank{position} = _tuples{position}._rank"
     )

@@ -38,7 +38,7 @@ _TIMED = {"window": {"r": "1 second", "s": "1500 ms"}}
 JOINS: dict[str, dict[str, Any]] = {
     "left by range": {"on": BAND, "how": "left", **_TIMED},
     "counted": {"on": BAND, "window": {"r": "40 rows", "s": "1 second"}},
-    "full by hash": {"on": "r.x % 40 = s.a % 40", "how": "full", **_TIMED},
+    "full by hash, in order": {"on": "r.x % 40 = s.a % 40", "how": "full", "in_order": True, **_TIMED},
     "semi in order": {"on": BAND, "how": "semi", "in_order": True, **_TIMED},
     "three streams": {"on": "r.x % 9 = s.a % 9 AND ABS(s.b - t.b) < 150", "window": "400 ms"},
     "by arrival": {"on": BAND, "order": "arrival", "window": {"r": "60 rows", "s": "30 rows"}},

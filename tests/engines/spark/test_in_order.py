@@ -1,55 +1,85 @@
-"""An event-time aggregation in Spark behind a join in order: it loses nothing."""
+"""An event-time aggregation in Spark behind a join in order: it loses nothing, whatever the join gives."""
 
 from __future__ import annotations
 
+import os
 import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import handfast as hf
-from tests.agreement.runs import streaming_frames
-from tests.strategies import SHAPES, Case
+from handfast.engines.spark import engine
+from tests.engines.spark import crash_job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
-EVERY_PAIR = next(shape for shape in SHAPES if shape.name == "every pair")
+FILES, SECONDS = 6, 10  # of each stream, and in each of them
+START = datetime(2026, 1, 31, 12, tzinfo=UTC)
+JOINS: dict[str, dict[str, Any]] = {
+    "inner": {"how": "inner"},
+    "left": {"how": "left"},
+    "right": {"how": "right"},
+    "full": {"how": "full"},
+    "semi": {"how": "semi"},
+    "anti": {"how": "anti"},
+    "left, by count": {"how": "left", "window": {"r": "6 rows", "s": "3 seconds"}},
+}
 
 
-def _counts(matches: DataFrame, window: str) -> DataFrame:
+def _stream(every: timedelta, keys: int, seed: int) -> list[pa.Table]:
+    """Rows at regular times, in files, up to two seconds out of order."""
+    chance = random.Random(seed)
+    rows = [(START + k * every, k * k % keys) for k in range(int(FILES * timedelta(seconds=SECONDS) / every))]
+    rows.sort(key=lambda row: row[0] + timedelta(seconds=2 * chance.random()))
+    size = -(-len(rows) // FILES)
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())])
+    parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+    return [pa.table({"ts": [t for t, _ in part], "k": [k for _, k in part]}, schema=schema) for part in parts]
+
+
+STREAMS = {"r": _stream(timedelta(milliseconds=250), 13, 1), "s": _stream(timedelta(milliseconds=400), 17, 2)}
+
+
+def _counts(matches: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    return matches.groupBy(F.window("match_time", window)).count().select("window.start", "count")
+    return matches.groupBy(F.window("match_time", "3 seconds")).count().select("window.start", "count")
 
 
-def _dense(seed: int, how: str) -> Case:
-    """A case whose rows come out of order, none of them late, and most of whose matches are decided before the end."""
-    while True:
-        case = Case.of(seed, for_spark=True, shape=EVERY_PAIR).asked(how=how, in_order=True)
-        early = case.expected_of_steps().total() > 0.6 * case.expected_at_close().total() > 30
-        modern = case.admission.watermark > 10**15  # Spark's own watermark starts in 1970
-        orderly = not any(case.admission.late.values()) and "disorder" in case.features()
-        if early and modern and orderly and len(case.steps) > 3:
-            return case
-        seed += 1
+def _live(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """Streaming DataFrames that bring one file of each stream in a batch."""
+    frames = {}
+    for name, tables in STREAMS.items():
+        (folder / name).mkdir()
+        for number, table in enumerate(tables):
+            path = folder / name / f"{number}.parquet"
+            pq.write_table(table, path)
+            os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
+        files = spark.readStream.schema("ts timestamp, k bigint").option("maxFilesPerTrigger", 1)
+        frames[name] = files.parquet(str(folder / name))
+    return frames
 
 
-@pytest.mark.parametrize("how", ["inner", "semi"])
+@pytest.mark.parametrize("join", JOINS)
 def test_an_aggregation_behind_a_join_in_order_equals_the_one_in_batch(
-    spark: SparkSession, tmp_path: Path, how: str
+    spark: SparkSession, tmp_path: Path, join: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = _dense(random.Random(how).randrange(1_000), how)
     hf.configure(spark, cores=2)
-    times = [row[-1] for row in case.expected()]
-    window = f"{max(1, (max(times) - min(times)) // 5)} microseconds"
-    still = {name: spark.createDataFrame(table) for name, table in case.admitted.items()}
-    batch = {row["start"]: row["count"] for row in _counts(hf.join(still, **case.kwargs), window).collect()}
-    live = streaming_frames(case, spark, tmp_path)
-    matches = hf.join(live, **case.kwargs, lateness=case.lateness).withWatermark("match_time", "0 seconds")
+    asked = {"on": "r.k = s.k", "time": "ts", "window": {"r": "4 seconds", "s": "3 seconds"}, "in_order": True}
+    asked |= JOINS[join]
+    still = {name: spark.createDataFrame(pa.concat_tables(tables)) for name, tables in STREAMS.items()}
+    batch = {row["start"]: row["count"] for row in _counts(hf.join(still, **asked)).collect()}
+    # a core that remembers nothing from batch to batch: what it holds, it has from the state
+    monkeypatch.setattr(engine, "JoinProcessor", crash_job.watch(tmp_path / "runs", forgetful=True))
+    matches = hf.join(_live(spark, tmp_path), **asked, lateness="2 seconds").withWatermark("match_time", "0 seconds")
     seen: dict[Any, int] = {}
 
     def keep(frame: DataFrame, number: int) -> None:
@@ -58,7 +88,7 @@ def test_an_aggregation_behind_a_join_in_order_equals_the_one_in_batch(
             seen[row["start"]] = row["count"]
 
     query = (
-        _counts(matches, window)
+        _counts(matches)
         .writeStream.foreachBatch(keep)
         .outputMode("append")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -66,7 +96,6 @@ def test_an_aggregation_behind_a_join_in_order_equals_the_one_in_batch(
         .start()
     )
     query.awaitTermination()
-    assert seen
     # the last windows stay open: the watermark has not passed their end
-    assert all(batch[start] == count for start, count in seen.items())
-    assert all(start > max(seen) for start in batch.keys() - seen.keys())
+    assert len(seen) >= len(batch) // 2
+    assert {start: count for start, count in batch.items() if start <= max(seen)} == seen

@@ -68,7 +68,8 @@ WITH {", ".join(stamped)},
      {", ".join(tuples)},
      found AS MATERIALIZED (
                SELECT {", ".join(f"t{i}.row AS row{i}" for i in streams)}, {at_rank} AS at_rank,
-                      {_of_at("time", at_rank, streams)} AS at_time
+                      {_of_at("time", at_rank, streams)} AS at_time,
+                      {", ".join(f"{_of_at(f'seen{i}', at_rank, streams)} AS at_seen{i}" for i in streams)}
                FROM {", ".join(f"t{i}" for i in streams)}
                WHERE {near} AND {held} AND ({on.fails}) IS NOT TRUE AND ({on.sql}))
 {" UNION ALL ".join(_parts(join, watermark))}"""
@@ -96,13 +97,15 @@ def _parts(join: Asked, watermark: int | None) -> list[str]:
             "FROM found JOIN t0 ON t0.row = row0 GROUP BY row0"
         )
     elif join.how not in ONE_SIDED:
-        parts.append(f"SELECT {rows}, at_time AS time, at_rank AS rank FROM found")
+        given = _next(join, watermark, "at_time", "at_seen")
+        parts.append(f"SELECT {rows}, at_time AS time, at_rank AS rank FROM found WHERE {given}")
     for kept in PRESERVED.get(join.how, ()):
         own = ", ".join(f"t{kept}.row AS row{i}" if i == kept else f"NULL::BIGINT AS row{i}" for i in streams)
         over = _over(join.streams[kept], kept, watermark)
         parts.append(
             f"SELECT {own}, t{kept}.time AS time, NULL::BIGINT AS rank FROM t{kept} "
-            f"WHERE row NOT IN (SELECT row{kept} FROM found) AND {over}"
+            f"WHERE row NOT IN (SELECT row{kept} FROM found) AND {over} "
+            f"AND {_next(join, watermark, f't{kept}.time', f't{kept}.seen')}"
         )
     return parts
 
@@ -114,6 +117,20 @@ def _over(stream: Stream, position: int, watermark: int | None) -> str:
     if stream.rows is not None:
         return f"t{position}.seq <= (SELECT count(*) FROM t{position}) - {stream.rows}"
     return f"t{position}.time + {stream.length} <= {watermark}::HUGEINT"
+
+
+def _next(join: Asked, watermark: int | None, time: str, seen: str) -> str:
+    """Whether, in order, no row can still be given that stands before one of this time that has seen so many."""
+    if watermark is None or not join.in_order:
+        return "TRUE"
+    conditions = ["TRUE"]
+    for position in PRESERVED.get(join.how, ()):
+        stream = join.streams[position]
+        if stream.rows is not None:
+            conditions.append(f"(SELECT count(*) FROM t{position}) - {seen}{position} >= {stream.rows}")
+        else:
+            conditions.append(f"{time} + {stream.length} <= {watermark}::HUGEINT")
+    return " AND ".join(conditions)
 
 
 def _held(stream: Stream, position: int, at_rank: str, streams: range) -> str:

@@ -1,4 +1,4 @@
-"""The driver of a handshake chain: it alone knows the windows, feeds both ends, and takes tuples out [HSJ §4.4]."""
+"""The driver of a handshake chain: it feeds both ends, and alone says when tuples leave their windows [HSJ §4.4]."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from handfast.flow.time import Horizon
 from handfast.plan import Plan
 
 _CAPACITY = 64  # messages in a channel
-_ROWS = 256  # tuples in a block: what moves, what is stored, what is removed
+_ROWS = 256  # tuples in a block, at most: what moves, what is stored, what is removed
 
 Found = deque[tuple[float, pa.RecordBatch]]  # when, and what
 

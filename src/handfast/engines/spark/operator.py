@@ -130,7 +130,7 @@ class JoinProcessor(StatefulProcessor):
     def _remember(self, before: Manifest | None, admission: Admission, share: Metrics, core: JoinCore) -> None:
         """Write what has changed to the state, and keep the core for the next batch."""
         after = core.manifest(admission.progress)
-        self._blocks.replace((id_ for ids in before.blocks for id_ in ids) if before is not None else (), core.blocks())
+        self._blocks.replace(before.ids if before is not None else (), core.blocks())
         attention, counted = json.dumps(Attention.encode(admission.attention)), json.dumps(share.encode())
         self._state.update((after.encode(), attention, counted, self._about))
         _cores[after.digest] = core

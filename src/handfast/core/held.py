@@ -1,0 +1,51 @@
+"""Rows in order: what a core has decided is held until nothing that stands before it can still be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from handfast.core.span import window_span
+from handfast.flow.block import Block
+from handfast.flow.time import Horizon
+from handfast.spec.join import BoundJoin
+
+_MOST_BLOCKS = 64  # that are held before they become one
+
+
+class Held:
+    """Rows of the result that wait, in blocks that have the times and `seen` of each row's `at`.
+
+    A match is known as soon as its `at` has come. That a preserved tuple before it matches nothing is known later,
+    after its last chance. So a row waits until every preserved tuple that can stand before its `at` has had it. That
+    goes by stamps and the horizon alone: all cores give alike, whatever tuples they hold.
+    """
+
+    def __init__(self, join: BoundJoin) -> None:
+        waits = join.spec.in_order and join.gives_unmatched
+        self._spans = [window_span(join.spec.streams[k].window, k) for k in join.preserved] if waits else []
+        self.blocks: list[Block] = []
+
+    def release(self, decided: Iterable[Block], horizon: Horizon) -> Iterator[Block]:
+        """What can be given of the rows held so far, and of those that are decided now."""
+        if not self._spans:
+            yield from decided
+            return
+        held: list[Block] = []
+        for rows in self.blocks:
+            yield from self._sift(rows, horizon, held)
+        fresh: list[Block] = []
+        for rows in decided:
+            yield from self._sift(rows, horizon, fresh)
+        if fresh:
+            held.append(Block.concat(fresh))
+        self.blocks = held if len(held) < _MOST_BLOCKS else [Block.concat(held)]
+
+    def _sift(self, rows: Block, horizon: Horizon, waiting: list[Block]) -> Iterator[Block]:
+        """The rows that can be given; the others wait."""
+        ready = np.logical_and.reduce([span.over_before(rows, horizon) for span in self._spans])
+        if ready.any():
+            yield rows.take(ready)
+        if not ready.all():
+            waiting.append(rows.take(~ready))
