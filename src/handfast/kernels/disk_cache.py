@@ -65,7 +65,8 @@ def _digest(key: str, code: bytes) -> bytes:
 
 def _make_room(home: Path) -> None:
     """Remove the oldest files of a folder that has grown too large; another process may be doing the same."""
-    files = [(about.st_mtime, about.st_blocks * 512, entry.path) for entry in os.scandir(home) if (about := entry.stat())]
+    found = [(entry.stat(), entry.path) for entry in os.scandir(home)]
+    files = [(about.st_mtime, about.st_blocks * 512, path) for about, path in found]
     size = sum(own for _, own, _ in files)
     if size <= LARGEST:
         return
