@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any, ClassVar
 
 import duckdb
@@ -92,8 +93,7 @@ PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
 
 def matches(spec: Any, tables: Mapping[str, pa.Table], watermark: int | None = None) -> list[tuple[int | None, ...]]:
     """Every row of the result as the row numbers of its members, None where it has none, and its match_time."""
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
+    connection = _connection()
     for position, stream in enumerate(spec.streams):
         table = tables[stream.name]
         columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
@@ -101,6 +101,14 @@ def matches(spec: Any, tables: Mapping[str, pa.Table], watermark: int | None = N
         numbers = pa.array(range(len(table)), pa.int64())
         connection.register(f"raw{position}", pa.table([*columns, numbers], names=[*names, "row"]))
     return connection.sql(query(spec, {name: table.schema for name, table in tables.items()}, watermark)).fetchall()
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database for all queries: starting one takes longer than most of them."""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
+    return connection
 
 
 def result(spec: Any, tables: Mapping[str, pa.Table], watermark: int | None = None) -> list[tuple[Any, ...]]:
