@@ -30,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("handfast tests")
         .config(map=dict(SHORT_LIVED))
+        .config("spark.python.daemon.module", "tests.spark_daemon")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.local.dir", str(home / "local"))

@@ -55,6 +55,25 @@ def test_engines_that_agree() -> None:
     assert all(line.endswith("  the same") for line in said[2:])
 
 
+def test_engines_are_named_by_all_that_tells_them_apart() -> None:
+    engines = [
+        hf.LocalOptions(),
+        hf.LocalOptions(cores=2),
+        hf.LocalOptions(cores=2, forwarding="handshake"),
+        hf.LocalOptions(cores=2, local_join="scan"),
+        hf.LocalOptions(cores=2, forwarding="handshake", local_join="merge", memory_limit=1 << 30),
+    ]
+    report = hf.verify(TABLES, **ASKED, engines=engines)
+    assert report
+    assert [
+        "local, 1 core",
+        "local, 2 cores",
+        "local, 2 cores, forwarding='handshake'",
+        "local, 2 cores, local_join='scan'",
+        "local, 2 cores, forwarding='handshake', local_join='merge', memory_limit=1073741824",
+    ] == [outcome.engine for outcome in report.outcomes]
+
+
 def test_an_engine_that_differs_is_shown_by_its_smallest_example(forgetful: list[int]) -> None:
     report = hf.verify(TABLES, **ASKED)
     assert not report

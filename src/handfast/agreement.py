@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from io import StringIO
 from time import perf_counter
 from typing import Any
@@ -188,7 +188,7 @@ _Run = Callable[[JoinSpec, Tables], pa.Table]
 def _run(engine: Any, inputs: Mapping[str, Any]) -> tuple[str, _Run]:
     """An engine's name and the way to run it."""
     if isinstance(engine, LocalOptions):
-        return _cores("local", engine.cores), lambda spec, tables: api.join(tables, spec, options=engine)
+        return _name_of(engine), lambda spec, tables: api.join(tables, spec, options=engine)
     if not isinstance(engine, str):
         if not type(engine).__module__.startswith("pyspark."):
             raise SpecError(f"An engine is 'local', 'local:3', 'spark' or a Spark session, not {engine!r}")
@@ -216,6 +216,14 @@ def _on_spark(spark: Any, cores: int) -> tuple[str, _Run]:
         return joined
 
     return _cores("spark", cores), run
+
+
+def _name_of(options: LocalOptions) -> str:
+    """The local engine by its cores and whatever else is not as usual."""
+    usual = LocalOptions()
+    names = [field.name for field in fields(options) if field.name != "cores"]
+    asked = [(name, getattr(options, name)) for name in names if getattr(options, name) != getattr(usual, name)]
+    return ", ".join([_cores("local", options.cores), *(f"{name}={value!r}" for name, value in asked)])
 
 
 def _cores(engine: str, cores: int) -> str:

@@ -250,6 +250,18 @@ def test_explain_without_spark(write: Write) -> None:
     assert "  predicate  r.key = s.key" in said
 
 
+@pytest.mark.parametrize("cores", [1, 3])
+def test_explain_without_spark_says_what_hf_explain_says(write: Write, cores: int) -> None:
+    from handfast.connectors.pipeline import Pipeline
+    from handfast.runner import local
+
+    file = write(NOW, f"cores = {cores}")
+    code, said, _ = cli("explain", file, "--engine", "local")
+    pipeline = Pipeline.read(Path(file), engine="local")
+    expected = hf.explain(local.tables(pipeline), pipeline.spec, options=hf.LocalOptions(cores=cores))
+    assert (0, expected.splitlines()) == (code, said)
+
+
 def test_verify_without_spark(write: Write) -> None:
     code, said, _ = cli("verify", write(LOCAL, NOW))
     assert (0, "All engines agree with the oracle") == (code, said[0])

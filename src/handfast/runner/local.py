@@ -13,6 +13,7 @@ from handfast import api
 from handfast.connectors.local_doors import LocalSink, LocalSource, open_source
 from handfast.connectors.pipeline import Pipeline, Sink
 from handfast.describe import describe
+from handfast.engines.local.engine import described
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.session import Session
 from handfast.engines.spark.embedded import Interrupts
@@ -76,7 +77,8 @@ def _explain(pipeline: Pipeline, sources: dict[str, LocalSource]) -> str:
         pipeline.spec.check_bounded()
     empty = {name: as_table(source.schema.empty_table(), name) for name, source in sources.items()}
     bound = pipeline.spec.bind({name: schema_of(table.schema) for name, table in empty.items()})
-    return describe(make_plan(bound, pipeline.cores, [table.schema for table in empty.values()]), engine="local")
+    plan = make_plan(bound, pipeline.cores, [table.schema for table in empty.values()])
+    return describe(plan, engine="local", cores=described(plan))
 
 
 def _run_stream(pipeline: Pipeline, sources: dict[str, LocalSource], screen: Screen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -22,15 +23,22 @@ def matches(tables: Mapping[str, pa.Table], watermark: int | None = None, **word
     as a user writes them; the result is that of the end, or what is decided at a watermark.
     """
     join = asked(tuple(tables), **words)
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
-        for position, table in enumerate(tables.values()):
-            columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
-            names = [f"c{i}" for i in range(len(columns))]
-            numbers = pa.array(range(len(table)), pa.int64())
-            connection.register(f"raw{position}", pa.table([*columns, numbers], names=[*names, "row"]))
-        text = query(join, {name: table.schema for name, table in tables.items()}, watermark)
-        return connection.sql(text).to_arrow_table()
+    connection = _connection()
+    for position, table in enumerate(tables.values()):
+        columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
+        names = [f"c{i}" for i in range(len(columns))]
+        numbers = pa.array(range(len(table)), pa.int64())
+        connection.register(f"raw{position}", pa.table([*columns, numbers], names=[*names, "row"]))
+    text = query(join, {name: table.schema for name, table in tables.items()}, watermark)
+    return connection.sql(text).to_arrow_table()
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database for all queries: starting one takes longer than most of them."""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
+    return connection
 
 
 def query(join: Asked, schemas: Mapping[str, pa.Schema], watermark: int | None = None) -> str:

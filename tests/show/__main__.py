@@ -1,0 +1,75 @@
+"""Runs every claim that handfast makes of itself and prints its figure beside its goal: `make show`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from xml.etree.ElementTree import ParseError
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tests.show import claims, measured
+from tests.show.report import Line
+
+Claim = Callable[[], list[Line]]
+
+CLAIMS: dict[str, Claim] = {
+    "local": claims.agreement_local,
+    "spark": claims.agreement_spark,
+    "connect": claims.connect,
+    "timelines": claims.timelines,
+    "downstream": claims.downstream,
+    "door": claims.door,
+    "mutants": claims.mutants,
+    "exactly-once": claims.exactly_once,
+    "kills": claims.kills,
+    "checkpoints": claims.kept_checkpoints,
+    "readme": claims.refused_join,
+    "newcomer": measured.newcomer,
+    "import": claims.light_import,
+    "trigger": measured.trigger,
+    "chain": claims.chain,
+    "scaling": measured.scaling,
+}
+
+# what goes wrong around a claim: a command or a file that is missing, a result that is not what it should be
+_SET_UP = (OSError, subprocess.SubprocessError, LookupError, ValueError, ParseError)
+
+
+def seen(name: str, claim: Claim) -> list[Line]:
+    """What became of a claim; one whose set-up fails has failed, and so has one that says nothing."""
+    try:
+        return claim() or [Line(name, "nothing was seen", "something", False)]
+    except _SET_UP as error:
+        return [Line(name, "could not be set up", "runs", False, f"{type(error).__name__}: {error}")]
+
+
+def main(names: list[str], every: Mapping[str, Claim] = CLAIMS, console: Console | None = None) -> int:
+    """Run the claims that are named, or all."""
+    console = console or Console(width=None if sys.stdout.isatty() else 140)
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        console.print(f"No claim is called {unknown[0]!r}; there are {', '.join(every)}")
+        return 2
+    table = Table("claim", "figure", "goal", "")
+    failed: list[Line] = []
+    for name in names or every:
+        with console.status(f"{name}: {every[name].__doc__}"):
+            start = time.monotonic()
+            lines = seen(name, every[name])
+        console.print(f"{name}: done in {time.monotonic() - start:.0f} s")
+        for line in lines:
+            table.add_row(line.name, line.figure, line.goal, "[green]pass[/]" if line.passed else "[red]FAIL[/]")
+        failed += [line for line in lines if not line.passed]
+    console.print(table)
+    for line in failed:
+        console.print(f"\n[red]FAIL[/] {escape(line.name)}\n{escape(line.why)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
