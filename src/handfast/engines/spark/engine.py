@@ -78,7 +78,7 @@ def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
     else:
         spec.check_bounded()
     bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
-    laid_out = make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
+    laid_out = make_plan(bound, cores, [arrow_schema(frames[name], name) for name in spec.names])
     if any(isinstance(part, PythonPredicate) for part in spec.conditions):
         recipe(laid_out)  # what Numba does not take should be said here, not by a task
     return laid_out
