@@ -43,6 +43,11 @@ def arrow_schema(frame: Any, stream: str) -> pa.Schema:
     return pa.schema([_arrow_field(field, stream, large=large) for field in frame.schema.fields])
 
 
+def numbered(frame: Any) -> Any:
+    """The DataFrame with numbers for names: `mapInArrow` would take a dot or a backtick in a name for SQL."""
+    return frame.toDF(*map(str, range(len(frame.columns))))
+
+
 def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
     """The Spark schema of the matches."""
     names = join.spec.names

@@ -63,7 +63,7 @@ class Pack:
             yield as_batch(rows)
 
     def _as_declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the types that the result has.
+        """The rows with the columns' own names and with the types that the result has.
 
         Spark hands rows over in the session's zone and takes them back in UTC; and what may not be NULL in a type it
         knows better when it runs than when it was asked.
@@ -72,8 +72,8 @@ class Pack:
             return batch
         asked = self.plan.arrow[self.stream]
         types = pa.schema([_declared_field(own, field) for own, field in zip(batch.schema, asked, strict=True)])
-        if types == batch.schema:
-            return batch
+        if types.types == batch.schema.types:
+            return pa.RecordBatch.from_arrays(batch.columns, schema=types)
         # the same bytes by another name: a cast refuses a NULL struct whose fields may not be NULL
         return pa.ipc.read_record_batch(batch.serialize(), types)
 
