@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import handfast as hf
 from handfast.kernels import cells, pairs, sorted_blocks
 from handfast.kernels.cells import CellIndex
+from handfast.kernels.course import Ranges
 from handfast.kernels.keys import Keys
 from handfast.kernels.strides import FIRST_STRIDE, SECOND_STRIDE
 from handfast.plan import LOCAL_JOINS
@@ -42,16 +43,21 @@ def keys(cells: NDArray[np.uint64]) -> Keys:
     return Keys(cells, cells, [], np.ones(len(cells), np.bool_), np.zeros(len(cells), np.bool_))
 
 
-def test_an_index_finds_each_tuple_of_a_cell_once_newest_first_and_none_expired() -> None:
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_index_finds_each_tuple_of_a_cell_once_newest_first_and_none_outside_its_range(in_order: bool) -> None:
     index = CellIndex(capacity=2)
     rng = np.random.default_rng(5)
     values = rng.integers(0, 20, 5_000).astype(np.uint64)
     for start in range(0, 5_000, 700):
         part = values[start : start + 700]
         index.insert(keys(part))
-    index.oldest = 1_234
-    wanted = np.arange(20).astype(np.uint64)
-    found = list(index.probe(keys(wanted)))
-    for value in range(20):
-        own = np.concatenate([at[probes == value] for probes, at in found])
-        assert [at for at in range(4_999, 1_233, -1) if values[at] == value] == own.tolist()
+    wanted = rng.integers(0, 20, 200).astype(np.uint64)
+    starts = rng.integers(0, 5_000, 200)
+    stops = np.minimum(starts + rng.integers(0, 300, 200), 5_000)
+    if in_order:
+        starts, stops = np.sort(starts), np.sort(stops)
+    for _ in range(2):  # what one probe remembers of the chains, the next one forgets
+        found = list(index.probe(keys(wanted), Ranges(starts, stops, True)))
+        for k in range(200):
+            own = np.concatenate([at[probes == k] for probes, at in found])
+            assert [at for at in range(stops[k] - 1, starts[k] - 1, -1) if values[at] == wanted[k]] == own.tolist()

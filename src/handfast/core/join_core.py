@@ -128,7 +128,8 @@ class JoinCore:
         """
         for stream, block in enumerate(admitted):
             if block is not None:
-                new = self._read(stream, block, np.zeros(len(block), np.bool_))
+                # in order, so that partners lie together: input may come in any
+                new = self._read(stream, block.in_order(), np.zeros(len(block), np.bool_))
                 yield from self._scan(new)
                 self._insert(new)
         yield from self._output.unmatched(horizon)

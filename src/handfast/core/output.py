@@ -21,6 +21,7 @@ from handfast.spec.join import ARRIVAL
 from handfast.spec.select import Field
 
 _ROWS = 1 << 16  # rows in one batch of output
+_BYTES = 1 << 26  # and what they take at the most
 
 Numbers = NDArray[np.int64]
 
@@ -44,9 +45,10 @@ class Output:
         for stream in self._join.preserved:
             _settle(new, self._segments[stream], stream, members[stream])
         if self._join.gives_pairs:
-            count = len(members[new.stream])
-            for start in range(0, count, _ROWS):
-                piece = {stream: positions[start : start + _ROWS] for stream, positions in members.items()}
+            members = self._grouped(new, members)
+            step = self._step(new)
+            for start in range(0, len(members[new.stream]), step):
+                piece = {stream: positions[start : start + step] for stream, positions in members.items()}
                 times = self._at_times(new, piece)
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
                 yield self._batch(rows, times, self._at_ranks(new, piece))
@@ -88,6 +90,17 @@ class Output:
         fresh = _settle(new, self._segments[0], 0, rows)
         if len(fresh):
             yield self._batch({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), None)
+
+    def _step(self, new: Arrivals) -> int:
+        """How many matches to give at a time, so that none of their columns is too large."""
+        stored = [segment.widest_row for stream, segment in enumerate(self._segments) if stream != new.stream]
+        return max(1, min(_ROWS, _BYTES // max(1, new.block.widest_row + sum(stored))))
+
+    def _grouped(self, new: Arrivals, members: Members) -> Members:
+        """The matches by the block of one of their stored tuples: what stands together is gathered at once."""
+        stream = next(stream for stream in members if stream != new.stream)
+        order = self._segments[stream].grouped(members[stream])
+        return members if order is None else {k: positions[order] for k, positions in members.items()}
 
     # -- the members of matches ------------------------------------------------------------------
 

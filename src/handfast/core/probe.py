@@ -105,31 +105,22 @@ class Prober:
             yield from self._scan(pairing, start, run, stored)
             return
         own, every = keys[pairing.streams], stored.columns()
-        for at, found in index.probe(own):
+        ranges = pairing.kernels.reach(pairing.side(start), pairing.view(run), pairing.view(every), stored.first)
+        for at, found in index.probe(own, ranges):
             yield self._checked(pairing, start, run, every, (at, found))
-        if own.wild.any():
-            everyone = np.arange(stored.first, len(every))
-            yield from self._cross(pairing, start, run, every, np.flatnonzero(own.wild), everyone)
-        yield from self._cross(pairing, start, run, every, np.flatnonzero(own.present), stored.wild(pairing.streams))
+        wild = np.flatnonzero(own.wild)
+        for at, found in _spread(wild, ranges.starts[wild], ranges.sizes[wild]):
+            yield self._checked(pairing, start, run, every, (at, found))
+        everyone, others = stored.wild(pairing.streams), np.flatnonzero(own.present)
+        first, end = (np.searchsorted(everyone, bounds[others]) for bounds in (ranges.starts, ranges.stops))
+        for at, found in _spread(others, first, np.maximum(end - first, 0)):
+            yield self._checked(pairing, start, run, every, (at, everyone[found]))
 
     def _scan(self, pairing: Pairing, start: int, run: Columns, stored: Segment) -> Iterator[Pairs]:
-        columns, first = stored.stored()
-        r, s = self._ready(pairing, *_ordered(pairing, start, run, columns))
-        for pair in pairing.kernels.scan(r, s, self._reader.literals(pairing.kernels.literals)):
-            at, found = _ordered(pairing, start, *pair)
-            yield at, found + first
-
-    def _cross(
-        self, pairing: Pairing, start: int, run: Columns, every: Columns, places: Positions, stored: Positions
-    ) -> Iterator[Pairs]:
-        """Check every pair of these tuples of the run and these stored ones."""
-        if not len(places) or not len(stored):
-            return
-        rows = max(1, _CROSSED // len(stored))
-        for first in range(0, len(places), rows):
-            some = places[first : first + rows]
-            pair = np.repeat(some, len(stored)), np.tile(stored, len(some))
-            yield self._checked(pairing, start, run, every, pair)
+        r, s = self._ready(pairing, *_ordered(pairing, start, run, stored.columns()))
+        oldest = _ordered(pairing, start, 0, stored.first)
+        for pair in pairing.kernels.scan(r, s, self._reader.literals(pairing.kernels.literals), oldest):
+            yield _ordered(pairing, start, *pair)
 
     def _checked(self, pairing: Pairing, start: int, run: Columns, every: Columns, pair: Pairs) -> Pairs:
         r, s = _ordered(pairing, start, run, every)
@@ -149,19 +140,24 @@ def _ordered(pairing: Pairing, start: int, own: T, other: T) -> tuple[T, T]:
     return (own, other) if pairing.side(start) == 0 else (other, own)
 
 
+def _spread(at: Positions, starts: Positions, sizes: Positions) -> Iterator[Pairs]:
+    """Every one of `at` with all numbers of its own range, so many pairs at a time."""
+    stops = np.cumsum(sizes)
+    first = 0
+    while first < len(at):
+        before = int(stops[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(stops, before + _CROSSED, side="right")))
+        own = sizes[first:last]
+        if int(own.sum()):
+            shifts = starts[first:last] - np.concatenate([np.zeros(1, np.int64), np.cumsum(own)[:-1]])
+            yield np.repeat(at[first:last], own), np.repeat(shifts, own) + np.arange(int(own.sum()))
+        first = last
+
+
 def _fan_out(inverse: Positions, at: Positions, found: Positions) -> Iterator[Pairs]:
     """For pairs of a distinct tuple and a partner: every partial match that has this tuple, with this partner."""
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-    counts = (ends - starts)[at]
-    stops = np.cumsum(counts)
-    first = 0
-    while first < len(at):
-        before = int(stops[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(stops, before + _CROSSED, side="right")))
-        own = counts[first:last]
-        shifts = starts[at[first:last]] - np.concatenate([np.zeros(1, np.int64), np.cumsum(own)[:-1]])
-        rows = order[np.repeat(shifts, own) + np.arange(int(own.sum()))]
-        yield rows, np.repeat(found[first:last], own)
-        first = last
+    for k, places in _spread(np.arange(len(at)), starts[at], (ends - starts)[at]):
+        yield order[places], found[k]

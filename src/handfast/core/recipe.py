@@ -10,6 +10,7 @@ from handfast.kernels.bands import band_terms
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import ColumnReader, Columns, Reading
 from handfast.kernels.compute import compares_order_of_strings
+from handfast.kernels.course import Courses
 from handfast.kernels.keys import KeyMaker
 from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.program import Program, make_program
@@ -36,8 +37,12 @@ class Pairing:
 
     def view(self, columns: Columns) -> Columns:
         """The columns of a run of tuples with the stamps that count for these two streams."""
-        seen = tuple(columns.seen[stream] for stream in self.streams) if columns.seen else ()
-        return replace(columns, seen=seen)
+        if not columns.seen:
+            return columns
+        courses = columns.courses
+        if courses is not None:
+            courses = Courses(courses.times, tuple(courses.seen[stream] for stream in self.streams))
+        return replace(columns, seen=tuple(columns.seen[stream] for stream in self.streams), courses=courses)
 
 
 class Recipe:

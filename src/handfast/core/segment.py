@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.core.growing import Growing, GrowingStamps
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
+from handfast.kernels.course import Courses, goes_up
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Positions
 from handfast.kernels.sorted_blocks import SortedBlocks
@@ -21,6 +23,7 @@ Index = CellIndex | SortedBlocks
 
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
+_LARGEST = 1 << 26  # bytes of a merged block
 _SPARE = 4096  # expired tuples that may always linger
 
 
@@ -34,16 +37,16 @@ class Segment:
         self.blocks: list[Block] = []
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
-        self._columns: list[_Growing] = []
-        self._statuses: list[_Growing | None] = []
-        self._times = _Growing(np.dtype(np.int64))
-        self._seen: list[_Growing] = []
-        self._flags = _Growing(np.dtype(np.uint8))
+        self._columns: list[Growing] = []
+        self._statuses: list[Growing | None] = []
+        self._times = GrowingStamps()
+        self._seen: list[GrowingStamps] = []
+        self._flags = Growing(np.dtype(np.uint8))
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
         self._torn = False  # a merged block's tuples do not stand side by side
         self.indexes = {pair: index() for pair, index in pairs.items()}
-        self._wild = {pair: np.empty(0, np.int64) for pair in self.indexes}
+        self._wild = {pair: Growing(np.dtype(np.int64)) for pair in self.indexes}
 
     @property
     def live(self) -> int:
@@ -57,8 +60,8 @@ class Segment:
 
     def wild(self, pair: Pair) -> Positions:
         """The positions of tuples that every probe of an index must meet."""
-        positions = self._wild[pair]
-        return positions[positions >= self.first]
+        positions: Positions = self._wild[pair].values  # type: ignore[assignment]
+        return positions[np.searchsorted(positions, self.first) :]
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -66,11 +69,11 @@ class Segment:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        return self._times.values  # type: ignore[return-value]
+        return self._times.values
 
     @property
     def seen(self) -> Seen:
-        return tuple(known.values for known in self._seen)  # type: ignore[misc]
+        return tuple(known.values for known in self._seen)
 
     @property
     def first(self) -> int:
@@ -83,41 +86,41 @@ class Segment:
             return
         start = len(self._times)
         if not start:
-            self._columns = [_Growing(value.dtype) for value in columns.values]
+            self._columns = [Growing(value.dtype) for value in columns.values]
             self._statuses = [None for _ in columns.values]
-            self._seen = [_Growing(np.dtype(np.int64)) for _ in block.seen]
+            self._seen = [GrowingStamps() for _ in block.seen]
         for k, (value, status) in enumerate(zip(columns.values, columns.statuses, strict=True)):
             self._columns[k].append(value)
             known = self._statuses[k]
             if status is not None and known is None:
-                known = self._statuses[k] = _Growing(np.dtype(np.uint8))
+                known = self._statuses[k] = Growing(np.dtype(np.uint8))
                 known.append(np.zeros(start, np.uint8))
             if known is not None:
                 known.append(status if status is not None else np.zeros(len(block), np.uint8))
         self._times.append(block.times)
-        for known, seen in zip(self._seen, block.seen, strict=True):
-            known.append(seen)
+        for stamps, seen in zip(self._seen, block.seen, strict=True):
+            stamps.append(seen)
         self._flags.append(block.flags)
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
-            self._wild[pair] = np.concatenate([self._wild[pair], start + np.flatnonzero(keys[pair].wild)])
+            self._wild[pair].append(start + np.flatnonzero(keys[pair].wild))
         self.blocks.append(block)
         self.marks.append(marks)
         self._starts.append(start)
         self._live += len(block)
 
+    @property
+    def widest_row(self) -> int:
+        """What a stored tuple takes at the most."""
+        return max((block.widest_row for block in self.blocks), default=0)
+
     def columns(self) -> Columns:
         """The columns of every position so far."""
         statuses = [status.values if status is not None else None for status in self._statuses]
-        return Columns([column.values for column in self._columns], statuses, self.times, self.seen)  # type: ignore[arg-type]
-
-    def stored(self) -> tuple[Columns, int]:
-        """The columns from the oldest block on, and that block's first position."""
-        first, every = self.first, self.columns()
-        statuses = [status[first:] if status is not None else None for status in every.statuses]
-        seen = tuple(known[first:] for known in every.seen)
-        return Columns([value[first:] for value in every.values], statuses, every.times[first:], seen), first
+        courses = Courses(self._times.course, tuple(known.course for known in self._seen))
+        values = [column.values for column in self._columns]
+        return Columns(values, statuses, self.times, self.seen, courses=courses)  # type: ignore[arg-type]
 
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
@@ -129,7 +132,7 @@ class Segment:
         self._starts = [self._starts[k] for k in kept]
         self._live = sum(map(len, self.blocks))
         for index in self.indexes.values():
-            index.oldest = self.first
+            index.expire(self.first)
         return freed
 
     def remove(self, block: Block) -> None:
@@ -139,7 +142,7 @@ class Segment:
         del self.blocks[k], self.marks[k], self._starts[k]
         self._live -= len(block)
         for index in self.indexes.values():
-            index.oldest = self.first
+            index.expire(self.first)
 
     def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
         """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans but a part of the window.
@@ -151,7 +154,7 @@ class Segment:
             run = self.blocks[end - _FAN : end]
             start = self._starts[end - _FAN]
             alike = len({_size(block) for block in run}) == 1
-            if not (alike and fits(run)):
+            if not (alike and fits(run) and sum(block.size for block in run) <= _LARGEST):
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]
@@ -160,25 +163,28 @@ class Segment:
             end = len(self.blocks)
 
     def take(self, positions: Positions) -> pa.RecordBatch:
-        """The stored tuples at these positions."""
-        rows = pa.array(self._rows(positions))
-        if len(self.blocks) == 1:
-            return self.blocks[0].batch.take(rows)
-        batches = [block.batch for block in self.blocks]
-        try:
-            taken = pa.Table.from_batches(batches).unify_dictionaries().take(rows).combine_chunks()
-        except pa.ArrowNotImplementedError:  # some types are gathered from whole columns only
-            return pa.concat_batches(batches).take(rows)
-        return pa.RecordBatch.from_arrays([_whole(column) for column in taken.columns], schema=taken.schema)
+        """The stored tuples at these positions: gathered block by block, so that only they are copied."""
+        owners = self._owners(positions)
+        order = None if goes_up(owners) else np.argsort(owners, kind="stable")
+        if order is not None:
+            positions, owners = positions[order], owners[order]
+        pieces = []
+        ends = [*(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
+        for first, end in zip([0, *ends[:-1]], ends, strict=True):
+            block = int(owners[first])
+            rows = positions[first:end] - self._starts[block]
+            pieces.append(self.blocks[block].batch.take(pa.array(rows)))
+        taken = pieces[0] if len(pieces) == 1 else _joined(pieces)
+        if order is None:
+            return taken
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return taken.take(pa.array(back))
 
-    def _rows(self, positions: Positions) -> Positions:
-        """Where the tuples at these positions stand when all blocks are one behind the other."""
-        if self.first + self._live == len(self._times):
-            return positions - self.first  # no block in the middle has gone
-        starts = np.array(self._starts)
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(block) for block in self.blocks])[:-1]])
-        rows: Positions = positions + (before - starts)[self._owners(positions)]
-        return rows
+    def grouped(self, positions: Positions) -> Positions | None:
+        """An order of these positions in which those of a block stand together; None if they do."""
+        owners = self._owners(positions)
+        return None if goes_up(owners) else np.argsort(owners, kind="stable")
 
     def settle(self, positions: Positions) -> Positions:
         """Mark these tuples, and give back those of them, each once, that were not marked before."""
@@ -194,14 +200,16 @@ class Segment:
 
     def _owners(self, positions: Positions) -> NDArray[np.int64]:
         """The number of each position's block."""
+        if len(self._starts) < 2:
+            return np.zeros(len(positions), np.int64)
         return np.searchsorted(np.array(self._starts), positions, side="right") - 1
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column of few rows in one piece."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Several batches as one; the dictionaries of a column may differ from batch to batch."""
+    if any(pa.types.is_dictionary(type_) for type_ in batches[0].schema.types):
+        batches = pa.Table.from_batches(batches).unify_dictionaries().to_batches()
+    return pa.concat_batches(batches)
 
 
 def _size(block: Block) -> int:
@@ -210,28 +218,3 @@ def _size(block: Block) -> int:
     while len(block) > limit:
         size, limit = size + 1, limit * _FAN
     return size
-
-
-class _Growing:
-    """An array that grows at its end, in place as long as there is room."""
-
-    def __init__(self, dtype: np.dtype[np.generic]) -> None:
-        self._array = np.empty(0, dtype)
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def values(self) -> NDArray[np.generic]:
-        return self._array[: self._count]
-
-    def append(self, values: NDArray[np.generic]) -> None:
-        """Add values at the end."""
-        stop = self._count + len(values)
-        if stop > len(self._array):
-            grown = np.empty(max(stop, 2 * len(self._array)), self._array.dtype)
-            grown[: self._count] = self.values
-            self._array = grown
-        self._array[self._count : stop] = values
-        self._count = stop

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.flow.size import content_bytes, widest_row
+
 HOME = 1  # the tuple's own core: here it counts
 EVERYWHERE = 2  # the tuple was sent to every core
 _TIME, _FLAGS, _SEEN = "#time", "#flags", "#seen"
@@ -47,6 +49,16 @@ class Block:
     @cached_property
     def most_time(self) -> int:
         return int(self.times.max())
+
+    @cached_property
+    def size(self) -> int:
+        """What the values of the tuples take."""
+        return content_bytes(self.batch)
+
+    @cached_property
+    def widest_row(self) -> int:
+        """What a tuple takes at the most."""
+        return widest_row(self.batch)
 
     @cached_property
     def encoded(self) -> bytes:
@@ -89,6 +101,11 @@ class Block:
             rows = np.flatnonzero(rows)
         seen = tuple(own[rows] for own in self.seen)
         return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows], seen)
+
+    def in_order(self) -> Block:
+        """The same tuples by rank, or by time where they are not stamped; where these are equal, as they stand."""
+        places = np.sum(self.seen, axis=0) if self.seen else self.times
+        return self if (places[1:] >= places[:-1]).all() else self.take(np.argsort(places, kind="stable"))
 
     def with_flags(self, flags: NDArray[np.uint8]) -> Block:
         """The same tuples with other flags."""

@@ -1,7 +1,7 @@
 """A chained index over cells: equal keys and neighbouring bands share cells.
 
 A tuple lies in one cell, a number made of its equality keys and of the buckets of its band keys. Chains run from the
-newest tuple to the oldest, so the first expired one ends a walk. What is found are candidates.
+newest tuple to the oldest, so the first one before its window ends a walk. What is found are candidates.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from handfast.kernels.course import Ranges, goes_up
 from handfast.kernels.keys import Cells, Keys
 from handfast.kernels.pairs import Positions
 
@@ -18,19 +19,19 @@ _CAPACITY = 1 << 18
 
 
 class CellIndex:
-    """The index of one segment: positions go up, `oldest` is the lowest that still counts."""
+    """The index of one segment: positions go up with every tuple that is taken in."""
 
     def __init__(self, capacity: int = 1024) -> None:
         from handfast.kernels import chains
 
         self._loops = chains
-        self.oldest = 0
         self._count = 0
+        self._turn = 0
         self._pieces: tuple[Positions, Positions] | None = None
         self._stored: Cells = np.empty(capacity, np.uint64)
         self._links: Positions = np.empty(capacity, np.int64)
         self._present: NDArray[np.bool_] = np.empty(capacity, np.bool_)
-        self._heads: Positions = np.full(_power_of_two(capacity), -1, np.int64)
+        self._make_heads(capacity)
 
     def insert(self, keys: Keys) -> None:
         """Take in the next tuples; one that is not present can never match, or is kept elsewhere."""
@@ -42,27 +43,35 @@ class CellIndex:
         self._loops.insert(cells, present, start, self._heads, self._links, self._stored)
         self._count = stop
 
-    def probe(self, keys: Keys) -> Iterator[tuple[Positions, Positions]]:
-        """The candidates of each probing tuple, as (probe, position) pairs, piece by piece.
+    def expire(self, oldest: int) -> None:
+        """Nothing to forget: no range reaches so far back, and a walk ends where its range does."""
+
+    def probe(self, keys: Keys, ranges: Ranges) -> Iterator[tuple[Positions, Positions]]:
+        """The candidates of each probing tuple within its range, as (probe, position) pairs, piece by piece.
 
         A piece is overwritten by the next one. New memory for each would have the threads wait for each other: the
         system gives it to one at a time.
         """
-        base, present = keys.base, keys.present
-        none = np.zeros(len(base), np.int64)
+        order = _by_stop(np.flatnonzero(keys.present), ranges)
+        none = np.zeros(len(keys.base), np.int64)
         first, second = [*keys.ranges, (none, none), (none, none)][:2]
+        self._turn += 1
         state = np.array([0, 0, 0, self._loops.NOT_STARTED], np.int64)
-        while state[0] < len(base):
+        while state[0] < len(order):
             probes, found = self._room
             n = self._loops.probe(
-                base,
+                keys.base,
                 *first,
                 *second,
-                present,
-                self.oldest,
+                order,
+                ranges.starts,
+                ranges.stops,
                 self._heads,
                 self._links,
                 self._stored,
+                self._cursors,
+                self._turns,
+                self._turn,
                 probes,
                 found,
                 state,
@@ -83,8 +92,21 @@ class CellIndex:
         self._stored, self._links = np.empty(capacity, np.uint64), np.empty(capacity, np.int64)
         self._present = np.empty(capacity, np.bool_)
         self._present[: self._count] = present
-        self._heads = np.full(_power_of_two(capacity), -1, np.int64)
+        self._make_heads(capacity)
         self._loops.insert(stored, present, 0, self._heads, self._links, self._stored)
+
+    def _make_heads(self, capacity: int) -> None:
+        slots = _power_of_two(capacity)
+        self._heads: Positions = np.full(slots, -1, np.int64)
+        self._cursors: Positions = np.empty(slots, np.int64)  # where walks begin, in the slots of this turn
+        self._turns: Positions = np.zeros(slots, np.int64)
+
+
+def _by_stop(places: Positions, ranges: Ranges) -> Positions:
+    """The probing tuples whose ranges hold anything, the one whose range stops last first."""
+    places = places[ranges.starts[places] < ranges.stops[places]]
+    stops = ranges.stops[places]
+    return places[::-1] if goes_up(stops) else places[np.argsort(-stops, kind="stable")]
 
 
 def _power_of_two(n: int) -> int:

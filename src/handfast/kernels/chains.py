@@ -31,17 +31,22 @@ def insert(cells, present, start, heads, links, stored):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def probe(base, low, high, low2, high2, present, oldest, heads, links, stored, probes, found, state):  # type: ignore[no-untyped-def]
+def probe(  # type: ignore[no-untyped-def]
+    base, low, high, low2, high2, order, starts, stops,
+    heads, links, stored, cursors, turns, turn, probes, found, state,
+):  # fmt: skip
+    """Walk the chains of each probing tuple's cells, from the newest position before its stop down to its start.
+
+    Tuples are probed in the given order, in which stops never go up: what one walk had to pass by at the head of a
+    chain, all later walks pass by as well. So `cursors` has where to begin in a slot that this `turn` has seen.
+    """
     mask = heads.shape[0] - 1
     capacity = probes.shape[0]
     n = 0
-    i, b, c, at = state[0], state[1], state[2], state[3]
-    count = base.shape[0]
-    while i < count:
-        if not present[i]:
-            i += 1
-            at = NOT_STARTED
-            continue
+    step, b, c, at = state[0], state[1], state[2], state[3]
+    count = order.shape[0]
+    while step < count:
+        i = order[step]
         if at == NOT_STARTED:
             b = low[i]
             c = low2[i]
@@ -49,11 +54,17 @@ def probe(base, low, high, low2, high2, present, oldest, heads, links, stored, p
             while c <= high2[i]:
                 cell = base[i] + np.uint64(b) * np.uint64(FIRST_STRIDE) + np.uint64(c) * np.uint64(SECOND_STRIDE)
                 if at == NOT_STARTED:
-                    at = heads[_slot(cell, mask)]
-                while at >= oldest:
+                    slot = _slot(cell, mask)
+                    at = cursors[slot] if turns[slot] == turn else heads[slot]
+                    if at >= stops[i]:
+                        while at >= stops[i]:
+                            at = links[at]
+                        cursors[slot] = at
+                        turns[slot] = turn
+                while at >= starts[i]:
                     if stored[at] == cell:
                         if n == capacity:
-                            state[0], state[1], state[2], state[3] = i, b, c, at
+                            state[0], state[1], state[2], state[3] = step, b, c, at
                             return n
                         probes[n] = i
                         found[n] = at
@@ -63,6 +74,6 @@ def probe(base, low, high, low2, high2, present, oldest, heads, links, stored, p
                 c += 1
             c = low2[i]
             b += 1
-        i += 1
-    state[0], state[1], state[2], state[3] = i, 0, 0, NOT_STARTED
+        step += 1
+    state[0], state[1], state[2], state[3] = step, 0, 0, NOT_STARTED
     return n

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from handfast.errors import EngineError
 from handfast.flow.block import Block, Seen
 from handfast.flow.time import days, micros
 from handfast.kernels.compute import Array, Computation, Data, Status, dtype, literal_buffer
+from handfast.kernels.course import Courses
 from handfast.kernels.program import Program
 from handfast.kernels.strings import StringTable, as_text
 from handfast.spec.expression import Column, Literal, walk
@@ -24,7 +25,8 @@ from handfast.spec.types import Kind, Type
 class Columns:
     """Values and statuses by input, and stamps, of `len(times)` tuples of one stream.
 
-    For the filters of pairs, `codes` are the values with strings as codes of `strings`.
+    For the filters of pairs, `codes` are the values with strings as codes of `strings`. `courses` tells how the stamps
+    run, where that is known.
     """
 
     values: list[Array]
@@ -33,6 +35,7 @@ class Columns:
     seen: Seen = ()
     codes: list[Array] = field(default_factory=list)
     strings: StringTable | None = None
+    courses: Courses | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -94,7 +97,7 @@ class ColumnReader:
             return columns
         inputs = [known.column for known in self._program.inputs[stream]]
         ranked = self.ranked(inputs, columns.values)
-        return Columns(ranked, columns.statuses, columns.times, columns.seen, columns.values, self._strings)
+        return replace(columns, values=ranked, codes=columns.values, strings=self._strings)
 
     def literals(self, literals: tuple[Literal, ...]) -> NDArray[np.uint8]:
         """The buffer that a kernel reads its literals from."""

@@ -38,7 +38,7 @@ GROUP = 4  # vectors tested together: one rare branch for 32 pairs
 
 _ONE, _ZERO = ir.Constant(I64, 1), ir.Constant(I64, 0)
 
-SCAN_WORDS = 17
+SCAN_WORDS = 19
 CHECK_WORDS = 12
 DERIVE_WORDS = 6
 
@@ -63,17 +63,19 @@ def scan_kernel(
 ) -> Native:
     """Find the pairs of an outer and an inner run of tuples for which condition and windows hold.
 
-    Where it is known that the windows hold for all of them, the kernel is not `windowed`: it reads no stamps.
+    Every outer tuple has a range of its own in which it meets inner ones. Where all in it are known to lie in its
+    windows, the kernel is not `windowed`: it reads no stamps.
 
     Words: outer values, outer statuses, outer stamps, outer start, outer stop, then the same five of the inner stream,
-    then the lengths of both windows, literals, outer positions out, inner positions out, their capacity, and where to
-    write the outer position to go on from. Returns how many pairs were found.
+    where the range of each outer tuple starts and where it stops, then the lengths of both windows, literals, outer
+    positions out, inner positions out, their capacity, and where to write the outer position to go on from. Returns
+    how many pairs were found.
     """
     function, builder = _function("scan", SCAN_WORDS)
     words = function.args
     o_values, o_statuses, o_stamps, o_start, o_stop = words[0:5]
     i_values, i_statuses, i_stamps, i_start, i_stop = words[5:10]
-    first, second, literals, o_out, i_out, capacity, resume = words[10:17]
+    starts, stops, first, second, literals, o_out, i_out, capacity, resume = words[10:19]
     inner = 1 - outer
     reader = _Reader(builder, shape, literals)
     outer_columns = _Columns(builder, inputs[outer], o_values, o_statuses, nullable)
@@ -82,7 +84,6 @@ def scan_kernel(
     found, left = builder.alloca(I64), builder.alloca(I64)
     builder.store(_ZERO, found)
     reach = builder.sub(i_stop, i_start)
-    grouped = builder.add(i_start, builder.and_(reach, ir.Constant(I64, -WIDTH * GROUP)))
 
     def room(position: ir.Value) -> ir.Value:
         return builder.icmp_signed("<=", builder.add(builder.load(found, typ=I64), reach), capacity)
@@ -91,6 +92,10 @@ def scan_kernel(
         o = outer_loop.position
         o_stamp = outer_stamps.read(o, 1)
         held = outer_columns.read(o, 1)
+        own_start = _pick(builder, ">", _read(builder, starts, I64, o), i_start)
+        own_stop = _pick(builder, "<", _read(builder, stops, I64, o), i_stop)
+        length = _pick(builder, ">", builder.sub(own_stop, own_start), _ZERO)
+        grouped = builder.add(own_start, builder.and_(length, ir.Constant(I64, -WIDTH * GROUP)))
 
         def hits(width: int, i: ir.Value) -> ir.Value:
             columns = {column: _widen(builder, value, width) for column, value in held.items()}
@@ -110,7 +115,7 @@ def scan_kernel(
             _write(builder, i_out, n, i)
             builder.store(builder.add(n, _ONE), found)
 
-        with _Loop(builder, i_start, grouped, ir.Constant(I64, WIDTH * GROUP)) as inner_loop:
+        with _Loop(builder, own_start, grouped, ir.Constant(I64, WIDTH * GROUP)) as inner_loop:
             mask: ir.Value = ir.Constant(I64, 0)
             for part in range(GROUP):
                 base = builder.add(inner_loop.position, ir.Constant(I64, part * WIDTH))
@@ -124,7 +129,7 @@ def scan_kernel(
                     write(builder.add(inner_loop.position, bit))
                     builder.store(builder.and_(now, builder.sub(now, _ONE)), left)
         with (
-            _Loop(builder, grouped, i_stop, _ONE) as tail,
+            _Loop(builder, grouped, own_stop, _ONE) as tail,
             builder.if_then(builder.extract_element(hits(1, tail.position), ir.Constant(I32, 0)), likely=False),
         ):
             write(tail.position)
@@ -220,6 +225,11 @@ def _read(builder: ir.IRBuilder, array: ir.Value, type_: ir.Type, position: ir.V
 
 def _write(builder: ir.IRBuilder, array: ir.Value, position: ir.Value, value: ir.Value) -> None:
     builder.store(value, builder.gep(_pointer(builder, array), [position], source_etype=value.type), align=1)
+
+
+def _pick(builder: ir.IRBuilder, order: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The greater of two integers with ">", the lesser with "<"."""
+    return builder.select(builder.icmp_signed(order, a, b), a, b)
 
 
 def _read_lanes(builder: ir.IRBuilder, array: ir.Value, type_: ir.Type, position: ir.Value, width: int) -> ir.Value:

@@ -6,30 +6,32 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def sweep(low, high, probes, keys, positions, oldest, at, found, state):  # type: ignore[no-untyped-def]
+def sweep(probes, base, low, high, starts, stops, groups, keys, positions, at, found, n, state):  # type: ignore[no-untyped-def]
     """Sweep the sorted bounds of probes over a sorted block: where a probe's candidates begin only ever moves up.
 
-    `state` is probe, first candidate, candidate: where to go on when the output is full.
+    Pairs are written from place `n` on; the place behind the last is returned. `state` is probe, first candidate,
+    candidate: where to go on when the output is full.
     """
-    n = 0
+    count, stored = probes.shape[0], keys.shape[0]
     i, first, j = state[0], state[1], state[2]
-    while i < low.shape[0]:
+    while i < count:
+        p = probes[i]
         if j < 0:
-            while first < keys.shape[0] and keys[first] < low[i]:
+            while first < stored and (groups[first] < base[p] or (groups[first] == base[p] and keys[first] < low[p])):
                 first += 1
-            if first == keys.shape[0]:
+            if first == stored:
                 break
             j = first
-        while j < keys.shape[0] and keys[j] <= high[i]:
-            if positions[j] >= oldest:
+        while j < stored and groups[j] == base[p] and keys[j] <= high[p]:
+            if starts[p] <= positions[j] < stops[p]:
                 if n == at.shape[0]:
                     state[0], state[1], state[2] = i, first, j
                     return n
-                at[n] = probes[i]
+                at[n] = p
                 found[n] = positions[j]
                 n += 1
             j += 1
         i += 1
         j = -1
-    state[0] = low.shape[0]
+    state[0] = count
     return n

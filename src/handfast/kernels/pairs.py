@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from handfast.kernels.columns import Columns
 from handfast.kernels.compile import blank, check_kernel, derive_kernel, scan_kernel
 from handfast.kernels.compute import addresses
+from handfast.kernels.course import Courses, Ranges, goes_up, reach
 from handfast.kernels.filters import Filters
 from handfast.kernels.program import Program
 from handfast.kernels.window import WindowRule
@@ -35,26 +37,40 @@ class PairKernels:
         self._rule = rule
         self._filters = Filters(program)
 
-    def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8]) -> Iterator[Pairs]:
-        """Every pair that holds, by trying every pair: the longer run is read vector by vector."""
-        outer = 0 if len(r) <= len(s) else 1
+    def reach(self, side: int, probing: Columns, stored: Columns, oldest: int) -> Ranges:
+        """Where the partners of tuples on one side can lie among the stored ones of the other."""
+        return reach(self._rule, side, probing, stored.courses or Courses.of(stored), oldest)
+
+    def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8], oldest: tuple[int, int]) -> Iterator[Pairs]:
+        """Every pair that holds, by trying all that can lie in a window together: the longer run vector by vector.
+
+        `oldest` is where the tuples begin that still count, in each of the runs.
+        """
         runs = (r, s)
+        outer = 0 if len(r) - oldest[0] <= len(s) - oldest[1] else 1
         o_columns, i_columns = runs[outer], runs[1 - outer]
+        ranges = self.reach(outer, o_columns, i_columns, oldest[1 - outer])
+        order: Positions | None = None
+        if oldest[outer] or not (goes_up(ranges.starts) and goes_up(ranges.stops)):
+            order = oldest[outer] + np.lexsort((ranges.stops[oldest[outer] :], ranges.starts[oldest[outer] :]))
+            o_columns, ranges = o_columns.take(order), ranges.take(order)
         nullable = r.nullable or s.nullable
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
         o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
         resume = np.zeros(1, np.int64)
-        for start, stop, windowed in self._runs(i_columns.times, o_columns.times):
-            kernel = self._scan_kernel(outer, nullable, windowed)
-            position = 0
-            while position < len(o_columns):
+        for tile in self._tiles(o_columns, i_columns, ranges):
+            kernel = self._scan_kernel(outer, nullable, tile.windowed)
+            position = tile.outer_start
+            while position < tile.outer_stop:
                 found = kernel(
-                    *o_tables.words, position, len(o_columns), *i_tables.words, start, stop, *self._rule.lengths,
+                    *o_tables.words, position, tile.outer_stop, *i_tables.words, tile.start, tile.stop,
+                    ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
                     literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, _CAPACITY, resume.ctypes.data,
                 )  # fmt: skip
                 position = int(resume[0])
                 if found:
-                    pair = o_out[:found].copy(), i_out[:found].copy()
+                    at = o_out[:found].copy() if order is None else order[o_out[:found]]
+                    pair = at, i_out[:found].copy()
                     yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
 
     def check(self, r: Columns, s: Columns, literals: NDArray[np.uint8], candidates: Pairs) -> Pairs:
@@ -76,41 +92,62 @@ class PairKernels:
         kept = self._filters.holding((r, s), pairs)
         return pairs[0][kept], pairs[1][kept]
 
-    def _runs(self, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> Iterator[tuple[int, int, bool]]:
-        """The inner tuples run by run: where each starts and stops, and whether the windows have to be looked at.
+    def _tiles(self, outer: Columns, inner: Columns, ranges: Ranges) -> Iterator[_Tile]:
+        """The inner tuples run by run, each with the outer ones that reach into it, and whether stamps must be read.
 
-        Neighbours for which they need not be are one run, as long as it stays in the cache: fewer calls, so that
+        Neighbours for which they need not be are one tile, as long as it stays in the cache: fewer calls, so that
         threads seldom wait for each other's.
         """
-        longest = min(_LONG_RUN, _CAPACITY)  # a kernel needs room for all of a run
-        low, high = int(outer.min()), int(outer.max())
-        inside_from: int | None = None
-        for start in range(0, len(inner), _RUN):
-            stop = min(start + _RUN, len(inner))
-            part = inner[start:stop]
-            apart = int(part.min()) - high, int(part.max()) - low
-            inside = self._inside(apart)
-            if inside_from is not None and (not inside or stop - inside_from > longest):
-                yield inside_from, start, False
-                inside_from = None
-            if inside:
-                inside_from = start if inside_from is None else inside_from
-            elif self._reachable(apart):
-                yield start, stop, True
-        if inside_from is not None:
-            yield inside_from, len(inner), False
+        if not len(ranges.starts):
+            return
+        longest = min(_LONG_RUN, _CAPACITY)  # a kernel needs room for all of a tile
+        size = longest if ranges.exact else _RUN
+        starts = np.minimum.accumulate(ranges.starts[::-1])[::-1]
+        stops = np.maximum.accumulate(ranges.stops)
+        last: _Tile | None = None
+        for start in range(int(starts[0]), int(stops[-1]), size):
+            stop = min(start + size, int(stops[-1]))
+            first = int(np.searchsorted(stops, start, side="right"))
+            end = int(np.searchsorted(starts, stop, side="left"))
+            if first >= end:
+                continue
+            windowed = not ranges.exact and not self._inside(inner.times[start:stop], outer.times[first:end])
+            tile = _Tile(start, stop, first, end, windowed)
+            if last is not None and last.joins(tile, longest):
+                last = _Tile(last.start, stop, first, end, windowed)
+                continue
+            if last is not None:
+                yield last
+            last = tile
+        if last is not None:
+            yield last
 
-    def _reachable(self, apart: tuple[int, int]) -> bool:
-        """Whether tuples so far apart can be in a window together; where tuples are counted, times do not tell."""
-        least, most = apart
-        longest = max(self._rule.lengths)
-        return self._rule.stamped or (most > -longest and least < longest)
-
-    def _inside(self, apart: tuple[int, int]) -> bool:
-        """Whether all tuples so far apart are in a window together."""
-        least, most = apart
+    def _inside(self, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> bool:
+        """Whether all of these tuples are in a window together; where tuples are counted, times do not tell."""
         shortest = min(self._rule.lengths)
+        least, most = int(inner.min()) - int(outer.max()), int(inner.max()) - int(outer.min())
         return not self._rule.stamped and -shortest < least and most < shortest
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """Inner tuples from `start` up to `stop`, and the outer ones that meet them."""
+
+    start: int
+    stop: int
+    outer_start: int
+    outer_stop: int
+    windowed: bool
+
+    def joins(self, other: _Tile, longest: int) -> bool:
+        """Whether this and its neighbour can be scanned as one."""
+        return (
+            not self.windowed
+            and not other.windowed
+            and self.stop == other.start
+            and (self.outer_start, self.outer_stop) == (other.outer_start, other.outer_stop)
+            and other.stop - self.start <= longest
+        )
 
 
 class TupleKernel:

@@ -168,8 +168,9 @@ class Windows:
         for stream, whole in enumerate(admitted):
             if whole is None:
                 continue
-            for start in range(0, len(whole), self._rows):
-                block = whole.slice(start, min(start + self._rows, len(whole)))
+            ordered = whole.in_order()
+            for start in range(0, len(ordered), self._rows):
+                block = ordered.slice(start, min(start + self._rows, len(ordered)))
                 self.blocks[stream].append(block)
                 self.live[stream] += len(block)
                 if self._stamped:

@@ -1,0 +1,73 @@
+"""Arrays that grow at their end, as a segment's columns do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.kernels.course import Course, Stamped, goes_up
+
+
+class Growing:
+    """An array that grows at its end, in place as long as there is room."""
+
+    def __init__(self, dtype: np.dtype[np.generic]) -> None:
+        self._array = np.empty(0, dtype)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> NDArray[np.generic]:
+        return self._array[: self._count]
+
+    def append(self, values: NDArray[np.generic]) -> None:
+        """Add values at the end."""
+        stop = self._count + len(values)
+        if stop > len(self._array):
+            grown = np.empty(max(stop, 2 * len(self._array)), self._array.dtype)
+            grown[: self._count] = self.values
+            self._array = grown
+        self._array[self._count : stop] = values
+        self._count = stop
+
+
+class GrowingStamps:
+    """Stamps of one kind, and their course: kept apart from them from the first one on that is out of order."""
+
+    def __init__(self) -> None:
+        self._stamps = Growing(np.dtype(np.int64))
+        self._bounds: tuple[Growing, Growing] | None = None
+
+    def __len__(self) -> int:
+        return len(self._stamps)
+
+    @property
+    def values(self) -> Stamped:
+        return self._stamps.values  # type: ignore[return-value]
+
+    @property
+    def course(self) -> Course:
+        if self._bounds is None:
+            return Course(stamps := self.values, stamps)
+        highest, lowest = self._bounds
+        return Course(highest.values, lowest.values)  # type: ignore[arg-type]
+
+    def append(self, stamps: Stamped) -> None:
+        """Add stamps at the end."""
+        known = self.values
+        self._stamps.append(stamps)
+        if self._bounds is not None:
+            self._extend(*self._bounds, Course.of(stamps))
+        elif not goes_up(stamps) or (len(known) and stamps[0] < known[-1]):
+            course = Course.of(self.values)
+            self._bounds = Growing(known.dtype), Growing(known.dtype)
+            for bound, values in zip(self._bounds, (course.highest, course.lowest), strict=True):
+                bound.append(values)
+
+    def _extend(self, highest: Growing, lowest: Growing, new: Course) -> None:
+        highest.append(np.maximum(new.highest, highest.values[-1]))
+        least, before = new.lowest[0], lowest.values
+        before[np.searchsorted(before, least, side="right") :] = least
+        lowest.append(new.lowest)

@@ -1,0 +1,112 @@
+"""How stamps run along the positions of a segment, and between which positions a tuple's partners can lie.
+
+Tuples come almost in order, so their times and counts almost only go up. What is kept is how far they had come up to
+each position, and what they do not fall below from it on: two columns that never go down, so a binary search in them
+finds where a window begins and where it ends. Where stamps only go up, both are the stamps themselves and the range is
+the window; where tuples come out of order it is wider, by as much as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.kernels.window import WindowRule
+
+if TYPE_CHECKING:
+    from handfast.kernels.columns import Columns
+
+Stamped = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Stamps of one kind: `highest` up to each position, `lowest` from each position on."""
+
+    highest: Stamped
+    lowest: Stamped
+
+    @staticmethod
+    def of(stamps: Stamped) -> Course:
+        if goes_up(stamps):
+            return Course(stamps, stamps)
+        return Course(np.maximum.accumulate(stamps), np.minimum.accumulate(stamps[::-1])[::-1])
+
+    @property
+    def goes_up(self) -> bool:
+        return self.highest is self.lowest
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """Of times, and of the counts of every stream where windows count."""
+
+    times: Course
+    seen: tuple[Course, ...] = ()
+
+    @staticmethod
+    def of(columns: Columns) -> Courses:
+        """Of a run of tuples."""
+        return Courses(Course.of(columns.times), tuple(map(Course.of, columns.seen)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """For each probing tuple, the positions from `starts` up to `stops` that its partners can lie in.
+
+    Where they are `exact`, all that lie there are in a window with it.
+    """
+
+    starts: Stamped
+    stops: Stamped
+    exact: bool
+
+    @property
+    def sizes(self) -> Stamped:
+        sizes: Stamped = np.maximum(self.stops - self.starts, 0)
+        return sizes
+
+    def take(self, rows: NDArray[np.int64]) -> Ranges:
+        """Those of the probing tuples at these places."""
+        return Ranges(self.starts[rows], self.stops[rows], self.exact)
+
+
+def goes_up(stamps: Stamped) -> bool:
+    """Whether no stamp is lower than the one before it."""
+    return bool((stamps[1:] >= stamps[:-1]).all())
+
+
+def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldest: int) -> Ranges:
+    """Where, from `oldest` on, partners of tuples on one side of a pair can lie among the other side's.
+
+    A partner that came before is in its own stream's window, one that came after has the probing tuple in its window:
+    the first says where the range starts, the second where it stops.
+    """
+    own, other = side, 1 - side
+    if rule.counted[other]:
+        low = courses.seen[other]
+        starts = _places(low.highest, probing.seen[other] - rule.lengths[other], "left")
+    else:
+        low = courses.times
+        starts = _places(low.highest, probing.times - rule.lengths[other], "right")
+    if rule.counted[own]:
+        high = courses.seen[own]
+        stops = _places(high.lowest, probing.seen[own] + rule.lengths[own], "right")
+    else:
+        high = courses.times
+        stops = _places(high.lowest, probing.times + rule.lengths[own], "left")
+    return Ranges(np.maximum(starts, oldest), stops, low.goes_up and high.goes_up)
+
+
+def _places(course: Stamped, bounds: Stamped, side: Literal["left", "right"]) -> Stamped:
+    """Where each bound belongs in a column that never goes down; most often all belong in one place."""
+    if not len(bounds):
+        return np.empty(0, np.int64)
+    first, last = np.searchsorted(course, [bounds.min(), bounds.max()], side=side)
+    if first == last:
+        return np.full(len(bounds), first)
+    places: Stamped = first + np.searchsorted(course[first:last], bounds, side=side)
+    return places

@@ -1,0 +1,75 @@
+"""Where partners can lie: all that are in a window with a tuple, and no others where tuples come in order."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from handfast.core.growing import GrowingStamps
+from handfast.kernels.columns import Columns
+from handfast.kernels.course import Courses, reach
+from handfast.kernels.window import WindowRule
+
+Run = list[tuple[int, int, int]]  # time, and how many tuples of stream 0 and 1 came before
+
+
+def timeline(rng: random.Random, count: int) -> tuple[Run, Run]:
+    """Two streams with their stamps, in the order of their ranks."""
+    streams: tuple[Run, Run] = ([], [])
+    time = 0
+    for _ in range(count):
+        time += rng.choice([0, 0, 1, 2, 7])
+        stream = rng.randrange(2)
+        streams[stream].append((time, len(streams[0]), len(streams[1])))
+    return streams
+
+
+def columns(run: Run) -> Columns:
+    times, *seen = (np.array(column, np.int64) for column in zip(*run, strict=True)) if run else (np.empty(0, int),) * 3
+    return Columns([], [], times, tuple(seen))
+
+
+def holds(rule: WindowRule, r: tuple[int, int, int], s: tuple[int, int, int]) -> bool:
+    """The definition: the one that came first is in its window when the other arrives."""
+    side, (old, at) = (0, (r, s)) if r[1] < s[1] else (1, (s, r))
+    length = rule.lengths[side]
+    return at[1 + side] - old[1 + side] <= length if rule.counted[side] else at[0] - old[0] < length
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("counted", [(False, False), (True, True), (True, False), (False, True)])
+def test_a_range_holds_all_partners_and_in_order_nobody_else(seed: int, counted: tuple[bool, bool]) -> None:
+    rng = random.Random(seed)
+    streams = timeline(rng, rng.choice([0, 3, 20, 80]))
+    rule = WindowRule((rng.randrange(1, 15), rng.randrange(1, 15)), counted)
+    disorder = rng.choice([0, 0, 4])
+    stored_as = [sorted(own, key=lambda stamp: sum(stamp[1:]) + rng.uniform(0, disorder)) for own in streams]
+    for side in (0, 1):
+        probing, stored = streams[side], stored_as[1 - side]
+        oldest = rng.randrange(len(stored) + 1)
+        known = columns(stored)
+        ranges = reach(rule, side, columns(probing), Courses.of(known), oldest)
+        assert disorder or ranges.exact
+        for k, own in enumerate(probing):
+            pairs = [(own, other) if side == 0 else (other, own) for other in stored]
+            partners = {p for p, (r, s) in enumerate(pairs) if p >= oldest and holds(rule, r, s)}
+            inside = set(range(int(ranges.starts[k]), int(ranges.stops[k])))
+            assert partners <= inside
+            if ranges.exact:
+                assert partners == inside
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_stamps_that_grow_have_the_course_of_all_of_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    every = np.sort(rng.integers(0, 1_000, 300)) + rng.integers(0, rng.choice([1, 1, 50]), 300)
+    stamps = GrowingStamps()
+    cuts = np.sort(rng.integers(0, 300, 7))
+    for part in np.split(every, cuts):
+        if len(part):
+            stamps.append(part)
+        known = every[: len(stamps)]
+        assert np.maximum.accumulate(known).tolist() == stamps.course.highest.tolist()
+        assert np.minimum.accumulate(known[::-1])[::-1].tolist() == stamps.course.lowest.tolist()
