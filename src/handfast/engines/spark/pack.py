@@ -15,9 +15,10 @@ from pyspark import TaskContext
 
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
-from handfast.engines.spark.output import REJECTED, gathered, pack_rows
+from handfast.engines.spark.output import REJECTED, pack_rows
 from handfast.flow.admission import progress_of, split
 from handfast.flow.block import Block
+from handfast.flow.pieces import LIMIT, Limit, gathered, together
 from handfast.flow.punctuation import Punctuation
 from handfast.plan import Plan
 
@@ -43,12 +44,13 @@ class Pack:
 
     plan: Plan
     stream: int
+    limit: Limit = LIMIT
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = len(self.plan.join.schemas)
         task = TaskContext.get()
         partition = task.partitionId() if task is not None else 0
-        for number, batch in enumerate(gathered(batches)):
+        for number, batch in enumerate(gathered(batches, self.limit)):
             block, rejected = split(self.plan.join, self.stream, self._as_declared(batch))
             blocks = [block if stream == self.stream else None for stream in range(streams)]
             punctuation = Punctuation(batch.num_rows, progress_of(blocks), (partition, number))
@@ -60,7 +62,8 @@ class Pack:
             if rejected is not None:
                 cores = 1 if self.plan.join.stamped else self.plan.cores
                 rows.append(refused(cores, self.stream, REJECTED, pack_rows(rejected)))
-            yield as_batch(rows)
+            for few in together(rows, measure, self.limit):
+                yield as_batch(few)
 
     def _as_declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with the columns' own names and with the types that the result has.
@@ -91,6 +94,11 @@ def packed(plan: Plan, stream: int, block: Block | None, punctuation: Punctuatio
 def refused(cores: int, stream: int, kind: str, rows: bytes) -> Packed:
     """Refused rows on their way to one of so many cores, whose choice depends on their content alone."""
     return core_key(zlib.crc32(rows) % cores), stream, kind, None, rows
+
+
+def measure(row: Packed) -> tuple[int, int]:
+    """How large a packed row is."""
+    return 1, len(row[-1] or b"")
 
 
 def as_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
