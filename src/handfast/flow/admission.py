@@ -53,7 +53,7 @@ class Admission:
     def admit(
         self, blocks: Sequence[Block | None], progress: Progress, now: int
     ) -> tuple[list[Block | None], list[Block | None]]:
-        """The rows of a batch that are in time, and those that are late.
+        """The rows of a batch that are in time, and those that are late, block by block.
 
         Afterwards the streams have come as far as `progress` says. `now` is the batch's processing time.
         """

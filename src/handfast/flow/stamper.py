@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from handfast.flow.block import Block
 from handfast.flow.order import by_sequence, in_order
+from handfast.flow.pieces import LIMIT, gathered_blocks
 from handfast.flow.time import END, Horizon
 from handfast.spec.join import ARRIVAL, BoundJoin
 
-_MOST_WAITING = 64  # blocks of a stream that wait before they become one
+_MOST_WAITING = 64  # blocks of a stream that wait before small ones become one
 
 
 class Stamper:
@@ -24,15 +25,15 @@ class Stamper:
 
     def __init__(self, join: BoundJoin) -> None:
         self._sequences = join.sequences
-        self._by_arrival = join.spec.order == ARRIVAL
+        self.by_arrival = join.spec.order == ARRIVAL
         self.waiting: list[list[Block]] = [[] for _ in self._sequences]
         self.counts = [0] * len(self._sequences)
 
     def stamp(self, arrivals: Sequence[Block | None], watermark: int) -> tuple[list[Block | None], Horizon]:
         """The tuples whose place is final now, in their order, and what none still to come can fall below."""
-        if self._by_arrival and watermark == END:  # bounded inputs
+        if self.by_arrival and watermark == END:  # bounded inputs
             final, places = by_sequence(arrivals, self._sequences)
-        elif self._by_arrival:
+        elif self.by_arrival:
             final = list(arrivals)
             places = [np.zeros(len(block) if block is not None else 0, np.int64) for block in final]
         else:
@@ -65,7 +66,7 @@ class Stamper:
             if not final.all():
                 waiting.append(each.take(~final))
         ordered = in_order(Block.concat(released), self._sequences[stream]) if released else None
-        self.waiting[stream] = waiting if len(waiting) < _MOST_WAITING else [Block.concat(waiting)]
+        self.waiting[stream] = waiting if len(waiting) < _MOST_WAITING else list(gathered_blocks(waiting, LIMIT))
         return ordered
 
 

@@ -6,14 +6,12 @@ import json
 import os
 import random
 import signal
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import pandas as pd
 import pyarrow as pa
@@ -22,16 +20,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
-from handfast.core.join_core import Manifest
-from handfast.engines.spark import blocks, engine, operator
+from handfast.engines.spark import engine, operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
-from handfast.engines.spark.output import MATCHES
-from handfast.engines.spark.pack import SEQUENCER, Pack
+from handfast.engines.spark.pack import SEQUENCER
 from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.errors import EngineError
 from handfast.flow.block import Block
-from handfast.plan import Plan, Routing, make_plan
+from handfast.plan import Routing, make_plan
 from tests.engines.spark import crash_job
 from tests.engines.spark.crash_job import (
     PARTITIONS,
@@ -44,6 +40,7 @@ from tests.engines.spark.crash_job import (
     spec,
     to_files,
 )
+from tests.engines.spark.driven import State, Workers, arrivals, manifest_of, matches_of, output_of, plan, run
 from tests.engines.spark.process import Process
 from tests.judges.rows import multiset, result_of, schemas_of
 
@@ -194,7 +191,7 @@ def test_killing_the_workers_between_batches_changes_nothing(
 ) -> None:
     def write(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(str(tmp_path / "output" / str(number)))
-        for worker in {run.worker for run in runs(tmp_path / "runs") if run.batch == number}:
+        for worker in {found.worker for found in runs(tmp_path / "runs") if found.batch == number}:
             with suppress(ProcessLookupError):  # gone of its own accord: as good
                 os.kill(worker, signal.SIGKILL)
 
@@ -315,81 +312,6 @@ def test_the_join_it_was_started_with_goes_on_after_others_were_refused(spark: S
 # -- the operator on a state store of our own, where every accident can be had at will -------------------------------
 
 
-class State:
-    """One version of a core's state, as the operator sees it through its handle."""
-
-    def __init__(self, value: tuple[Any, ...] | None = None, blocks: dict[str, bytes] | None = None) -> None:
-        self.value, self.blocks = value, dict(blocks or {})
-
-    def copy(self) -> State:
-        return State(self.value, self.blocks)
-
-    def contents(self) -> tuple[Any, ...]:
-        return self.value, self.blocks
-
-    def getValueState(self, name: str, schema: str) -> State:
-        return self
-
-    getMapState = lambda self, name, key, value: self  # noqa: E731
-
-    def get(self) -> tuple[Any, ...] | None:
-        return self.value
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        self.value = value
-
-    def getValue(self, key: tuple[str]) -> tuple[bytes]:
-        return (self.blocks[key[0]],)
-
-    def updateValue(self, key: tuple[str], value: tuple[bytes]) -> None:
-        self.blocks[key[0]] = value[0]
-
-    def removeKey(self, key: tuple[str]) -> None:
-        del self.blocks[key[0]]
-
-
-def plan(join: str, window: str | None = None) -> Plan:
-    return make_plan(spec(join, window).bind(schemas_of(crash_job.steps()[0])), PARTITIONS)
-
-
-def arrivals(join: Plan, tables: dict[str, pa.Table], core: int) -> pd.DataFrame:
-    """What Spark brings one core of a batch, read in three partitions of each stream."""
-    parts = []
-    for stream, name in enumerate(join.join.spec.names):
-        for table in (tables[name].slice(start, 3) for start in range(0, tables[name].num_rows, 3)):
-            parts += [packed.to_pandas() for packed in Pack(join, stream)(iter(table.to_batches()))]
-    rows = pd.concat(parts, ignore_index=True)
-    return rows[rows["core"] == core_key(core)]
-
-
-def output_of(processor: Any, state: State, rows: pd.DataFrame, *, pieces: int | None = None) -> pd.DataFrame:
-    """Run an operator on a batch to its end, or until so many pieces of its output are taken."""
-    processor.init(state)
-    output = processor.handleInputRows((rows["core"].iloc[0],), iter([rows]), None)
-    taken = list(islice(output, pieces))
-    output.close()
-    return pd.concat(taken, ignore_index=True) if taken else pd.DataFrame()
-
-
-def run(join: Plan, state: State, rows: pd.DataFrame) -> Result:
-    """Run a JoinCore on a batch."""
-    return multiset(matches_of(output_of(JoinProcessor(join), state, rows)))
-
-
-class Workers:
-    """The caches of several worker processes."""
-
-    def __init__(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._caches = [(OrderedDict(), WeakValueDictionary()) for _ in range(count)]
-        self._monkeypatch = monkeypatch
-
-    def be(self, number: int) -> None:
-        """Go on as this worker."""
-        cores, known = self._caches[number]
-        self._monkeypatch.setattr(operator, "_cores", cores)
-        self._monkeypatch.setattr(blocks, "_known", known)
-
-
 @dataclass
 class Luck:
     """What happens to the tasks: attempts on any worker, cut short, thrown away, repeated, with or without caches."""
@@ -452,16 +374,6 @@ def test_the_sequencer_is_right_whatever_became_of_earlier_attempts(luck: Luck) 
             cores[core], output = luck.attempts(lambda: JoinProcessor(asked), cores[core], own)
             found += matches_of(output)
     assert expected("count") == multiset(found)
-
-
-def matches_of(output: pd.DataFrame) -> list[tuple[Any, ...]]:
-    packed = output[output["kind"] == MATCHES]["rows"]
-    return [row for rows in packed for row in result_of(pa.ipc.open_stream(rows).read_all())]
-
-
-def manifest_of(state: State) -> Manifest:
-    assert state.value is not None
-    return Manifest.decode(state.value[0])
 
 
 def test_a_core_restored_from_its_blocks_goes_on_as_the_one_that_was_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -10,7 +10,9 @@ import pandas as pd
 import pyarrow as pa
 
 from handfast.engines.spark.pack import TUPLES
+from handfast.flow.admission import Admission
 from handfast.flow.block import Block
+from handfast.flow.pieces import Limit, gathered_blocks
 from handfast.flow.punctuation import Punctuation
 from handfast.flow.time import Progress
 
@@ -24,13 +26,13 @@ class Arrivals:
     """What came for one key.
 
     Attributes:
-        blocks: At most one of each stream.
+        blocks: By stream, in pieces.
         punctuations: By stream.
         refused: Rows that were refused before.
         now: The batch's processing time in microseconds, the same when it runs again; 0 where nobody asks for it.
     """
 
-    blocks: list[Block | None]
+    blocks: list[list[Block]]
     punctuations: list[list[Punctuation]]
     refused: list[Refused]
     now: int = 0
@@ -50,7 +52,7 @@ class Arrivals:
         return sum(punctuation.waiting for punctuation in self.punctuations[stream])
 
 
-def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
+def gather(frames: Iterator[pd.DataFrame], streams: int, limit: Limit) -> Arrivals:
     """What the rows of a key say together."""
     pieces: list[list[tuple[tuple[int, int], bytes]]] = [[] for _ in range(streams)]
     punctuations: list[list[Punctuation]] = [[] for _ in range(streams)]
@@ -69,8 +71,25 @@ def gather(frames: Iterator[pd.DataFrame], streams: int) -> Arrivals:
                 pieces[stream].append((told.place, bytes(data)))
     # In the order of their places, since a task that runs again may get them in another one: all its attempts must
     # write the same state, as Spark may keep the snapshot of one and the changes that another made to its own.
-    blocks = [Block.concat([Block.decode(data) for _, data in sorted(own)]) if own else None for own in pieces]
+    decoded = ((Block.decode(data) for _, data in sorted(own)) for own in pieces)
+    blocks = [list(gathered_blocks(own, limit)) for own in decoded]
     return Arrivals(blocks, punctuations, sorted(refused), now)
+
+
+def admit(admission: Admission, arrivals: Arrivals) -> tuple[list[list[Block]], list[list[Block]]]:
+    """The tuples of a batch that are in time, and those that are late, by stream."""
+    flat = [block for own in arrivals.blocks for block in own]
+    streams = [stream for stream, own in enumerate(arrivals.blocks) for _ in own]
+    in_time, late = admission.admit(flat, arrivals.progress, arrivals.now)
+    return _by_stream(in_time, streams, len(arrivals.blocks)), _by_stream(late, streams, len(arrivals.blocks))
+
+
+def _by_stream(blocks: Sequence[Block | None], streams: Sequence[int], count: int) -> list[list[Block]]:
+    found: list[list[Block]] = [[] for _ in range(count)]
+    for block, stream in zip(blocks, streams, strict=True):
+        if block is not None:
+            found[stream].append(block)
+    return found
 
 
 def read_blocks(batches: Iterator[pa.RecordBatch], streams: int) -> list[list[Block]]:

@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from handfast.errors import SpecError
 from handfast.spec import types
 from handfast.spec.join import BoundJoin
 from handfast.spec.schema import Schema
@@ -35,10 +37,15 @@ def schema_of(frame: Any) -> Schema:
     return Schema(tuple((field.name, _type_of(field.dataType.simpleString())) for field in frame.schema.fields))
 
 
-def arrow_schema(frame: Any) -> pa.Schema:
-    """The columns of a DataFrame as they arrive in its workers, their zones UTC."""
+def arrow_schema(frame: Any, stream: str) -> pa.Schema:
+    """The columns of a DataFrame as they arrive in its workers, their zones UTC; or an error that names the column."""
     large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
-    return to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
+    return pa.schema([_arrow_field(field, stream, large=large) for field in frame.schema.fields])
+
+
+def numbered(frame: Any) -> Any:
+    """The DataFrame with numbers for names: `mapInArrow` would take a dot or a backtick in a name for SQL."""
+    return frame.toDF(*map(str, range(len(frame.columns))))
 
 
 def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
@@ -47,6 +54,16 @@ def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
     time = frames[names[0]].schema[join.times[0]].dataType
     types = [time if f.stream is None else frames[names[f.stream]].schema[f.column].dataType for f in join.fields]
     return StructType([StructField(n, t) for n, t in zip(join.output_names, types, strict=True)])
+
+
+def _arrow_field(field: StructField, stream: str, *, large: bool) -> pa.Field:
+    try:
+        return to_arrow_schema(StructType([field]), timezone="UTC", prefers_large_types=large).field(0)
+    except (PySparkTypeError, ValueError) as error:
+        raise SpecError(
+            f"Column {field.name!r} of stream {stream!r} is of type {field.dataType.simpleString()}, which Spark does "
+            "not hand to Python; leave it out of the input, or cast it, e.g. to string"
+        ) from error
 
 
 def _type_of(name: str) -> Type:

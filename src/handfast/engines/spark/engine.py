@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from handfast.core.recipe import recipe
 from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.bounded import run_core
-from handfast.engines.spark.columns import arrow_schema, result_schema, schema_of
+from handfast.engines.spark.columns import arrow_schema, numbered, result_schema, schema_of
 from handfast.engines.spark.metrics import metrics, observed
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.output import MATCHES, OUTPUT, unpack
@@ -37,7 +37,7 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
     schema = result_schema(bound, frames)
     packed = reduce(
         lambda a, b: a.union(b),
-        (frames[n].mapInArrow(Pack(laid_out, stream), PACKED) for stream, n in enumerate(spec.names)),
+        (numbered(frames[n]).mapInArrow(Pack(laid_out, stream), PACKED) for stream, n in enumerate(spec.names)),
     )
     streaming = _is_streaming(frames)
     if streaming and any(stream.idle_timeout is not None for stream in spec.streams):
@@ -78,7 +78,7 @@ def plan(frames: dict[str, Any], spec: JoinSpec) -> Plan:
     else:
         spec.check_bounded()
     bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
-    laid_out = make_plan(bound, cores, [arrow_schema(frames[name]) for name in spec.names])
+    laid_out = make_plan(bound, cores, [arrow_schema(frames[name], name) for name in spec.names])
     if any(isinstance(part, PythonPredicate) for part in spec.conditions):
         recipe(laid_out)  # what Numba does not take should be said here, not by a task
     return laid_out

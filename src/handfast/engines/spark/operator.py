@@ -11,15 +11,17 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.engines.spark import blocks
-from handfast.engines.spark.arrivals import Arrivals, Refused, gather
+from handfast.engines.spark.arrivals import Arrivals, Refused, admit, gather
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.checkpoint import about, another_join
 from handfast.engines.spark.core_keys import core_key
@@ -32,13 +34,13 @@ from handfast.engines.spark.output import (
     Output,
     as_share,
     count_rows,
-    gathered,
     pack_rows,
 )
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.order import by_rank
+from handfast.flow.pieces import LIMIT, Limit, gathered, together
 from handfast.flow.time import NEVER, Attention, Horizon
 from handfast.plan import Plan
 
@@ -57,8 +59,9 @@ def forget() -> None:
 class JoinProcessor(StatefulProcessor):
     """Runs the JoinCore of each key."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, limit: Limit = LIMIT) -> None:
         self._plan = plan
+        self._limit = limit
         self._about = about(plan)
         self._numbers = {core_key(core): core for core in range(plan.cores)}
 
@@ -68,19 +71,20 @@ class JoinProcessor(StatefulProcessor):
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """One step of one core."""
-        number = self._numbers[key[0]]
-        arrivals = gather(rows, len(self._plan.join.schemas))
+        """What one core does with a batch."""
+        for few in together(self._run(self._numbers[key[0]], rows), _measure, self._limit):
+            yield _frame(few)
+
+    def _run(self, number: int, rows: Iterator[pd.DataFrame]) -> Iterator[Output]:
+        arrivals = gather(rows, len(self._plan.join.schemas), self._limit)
         before, admission, share, core = self._recall()
         admitted, refused, horizon = self._admit(admission, arrivals)
         gone = list(core.expired)
-        matches, held = 0, list[Output]()  # the last piece goes out together with what follows it
-        given = core.step(admitted, horizon)
-        for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given):
-            if held:
-                yield _frame(held)
+        matches = 0
+        given = _steps(core, admitted, horizon)
+        for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given, self._limit):
             matches += batch.num_rows
-            held = [(MATCHES, None, pack_rows(batch), None)]
+            yield MATCHES, None, pack_rows(batch), None
         expired = [after - then for after, then in zip(core.expired, gone, strict=True)]
         share = Metrics(
             {
@@ -97,19 +101,20 @@ class JoinProcessor(StatefulProcessor):
             share.matches + matches,
             None if horizon.time == NEVER else horizon.time,
         )
-        out = [(kind, stream, data, None) for kind, stream, data in refused]
-        yield _frame([*held, *out, (METRICS, None, None, as_share(number, self._plan.cores, share))])
+        for kind, stream, data in refused:
+            yield kind, stream, data, None
+        yield METRICS, None, None, as_share(number, self._plan.cores, share)
         self._remember(before, admission, share, core)
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
 
-    def _admit(self, admission: Admission, arrivals: Arrivals) -> tuple[Sequence[Block | None], list[Refused], Horizon]:
+    def _admit(self, admission: Admission, arrivals: Arrivals) -> tuple[list[list[Block]], list[Refused], Horizon]:
         """The tuples that join, the rows that are refused, and what no tuple still to come can fall below."""
         if self._plan.join.stamped:  # the sequencer was the door
             told = (p.horizon for own in arrivals.punctuations for p in own if p.horizon is not None)
             return arrivals.blocks, arrivals.refused, reduce(Horizon.advanced, told)
-        admitted, late = admission.admit(arrivals.blocks, arrivals.progress, arrivals.now)
+        admitted, late = admit(admission, arrivals)
         horizon = Horizon(admission.watermark, (0,) * len(admitted))
         return admitted, [*arrivals.refused, *late_at_home(late)], horizon
 
@@ -138,18 +143,32 @@ class JoinProcessor(StatefulProcessor):
             _cores.popitem(last=False)
 
 
-def late_at_home(late: Sequence[Block | None]) -> list[Refused]:
+def _steps(core: JoinCore, admitted: Sequence[Sequence[Block]], horizon: Horizon) -> Iterator[pa.RecordBatch]:
+    """What a core gives for the pieces of a batch: step by step, and only the last one reaches the horizon."""
+    none = (None,) * len(admitted)
+    steps = list(zip_longest(*admitted)) or [none]
+    for step in steps[:-1]:
+        yield from core.step(step, Horizon.start(len(admitted)))
+    yield from core.step(steps[-1], horizon)
+
+
+def late_at_home(late: Sequence[Sequence[Block]]) -> list[Refused]:
     """The late rows whose home is here: every one of them has just one."""
     found: list[Refused] = []
-    for stream, block in enumerate(late):
-        home = block.take((block.flags & HOME) != 0) if block is not None else None
-        if home is not None and len(home):
-            found.append((LATE, stream, pack_rows(home.batch)))
+    for stream, own in enumerate(late):
+        for block in own:
+            home = block.take((block.flags & HOME) != 0)
+            if len(home):
+                found.append((LATE, stream, pack_rows(home.batch)))
     return found
 
 
 def _count(refused: Sequence[Refused], kind: str, stream: int) -> int:
     return sum(count_rows(rows) for what, of, rows in refused if (what, of) == (kind, stream))
+
+
+def _measure(row: Output) -> tuple[int, int]:
+    return 1, len(row[2] or b"")
 
 
 def _frame(rows: Sequence[Output]) -> pd.DataFrame:

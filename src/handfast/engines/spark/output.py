@@ -19,8 +19,6 @@ MATCHES, LATE, REJECTED, METRICS = "matches", "late", "rejected", "metrics"  # t
 
 Output = tuple[str, int | None, bytes | None, str | None]  # kind, stream of refused rows, rows, a core's counters
 
-_ROWS = 1 << 17  # rows packed at a time
-
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Packed rows as rows again."""
@@ -57,16 +55,3 @@ def total(shares: Iterable[str]) -> Metrics:
     if len(by_core) < cores:
         raise InternalError(f"Of {cores} cores only {sorted(by_core)} have handed out their counters")
     return Metrics.total([Metrics.decode(by_core[core]["metrics"]) for core in range(cores)])
-
-
-def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches together in larger ones, of a size that Spark moves well."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= _ROWS:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)

@@ -15,9 +15,10 @@ from pyspark import TaskContext
 
 from handfast.core.route import Router
 from handfast.engines.spark.core_keys import core_key
-from handfast.engines.spark.output import REJECTED, gathered, pack_rows
+from handfast.engines.spark.output import REJECTED, pack_rows
 from handfast.flow.admission import progress_of, split
 from handfast.flow.block import Block
+from handfast.flow.pieces import LIMIT, Limit, gathered, together
 from handfast.flow.punctuation import Punctuation
 from handfast.plan import Plan
 
@@ -43,14 +44,14 @@ class Pack:
 
     plan: Plan
     stream: int
+    limit: Limit = LIMIT
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = len(self.plan.join.schemas)
         task = TaskContext.get()
         partition = task.partitionId() if task is not None else 0
-        for number, batch in enumerate(gathered(batches)):
-            types = pa.schema([field.with_type(_in_utc(field.type)) for field in batch.schema])
-            block, rejected = split(self.plan.join, self.stream, batch.cast(types))
+        for number, batch in enumerate(gathered(batches, self.limit)):
+            block, rejected = split(self.plan.join, self.stream, self._as_declared(batch))
             blocks = [block if stream == self.stream else None for stream in range(streams)]
             punctuation = Punctuation(batch.num_rows, progress_of(blocks), (partition, number))
             if self.plan.join.stamped:
@@ -61,7 +62,23 @@ class Pack:
             if rejected is not None:
                 cores = 1 if self.plan.join.stamped else self.plan.cores
                 rows.append(refused(cores, self.stream, REJECTED, pack_rows(rejected)))
-            yield as_batch(rows)
+            for few in together(rows, measure, self.limit):
+                yield as_batch(few)
+
+    def _as_declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with the columns' own names and with the types that the result has.
+
+        Spark hands rows over in the session's zone and takes them back in UTC; and what may not be NULL in a type it
+        knows better when it runs than when it was asked.
+        """
+        if not self.plan.arrow:
+            return batch
+        asked = self.plan.arrow[self.stream]
+        types = pa.schema([_declared_field(own, field) for own, field in zip(batch.schema, asked, strict=True)])
+        if types.types == batch.schema.types:
+            return pa.RecordBatch.from_arrays(batch.columns, schema=types)
+        # the same bytes by another name: a cast refuses a NULL struct whose fields may not be NULL
+        return pa.ipc.read_record_batch(batch.serialize(), types)
 
 
 def packed(plan: Plan, stream: int, block: Block | None, punctuation: Punctuation) -> list[Packed]:
@@ -79,6 +96,11 @@ def refused(cores: int, stream: int, kind: str, rows: bytes) -> Packed:
     return core_key(zlib.crc32(rows) % cores), stream, kind, None, rows
 
 
+def measure(row: Packed) -> tuple[int, int]:
+    """How large a packed row is."""
+    return 1, len(row[-1] or b"")
+
+
 def as_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
     """Packed rows as Spark takes them."""
     return pa.RecordBatch.from_arrays(
@@ -87,14 +109,20 @@ def as_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
     )
 
 
-def _in_utc(type_: pa.DataType) -> pa.DataType:
-    """The type with every zone in it UTC: Spark hands rows over in the session's zone and takes them back in UTC."""
-    if pa.types.is_timestamp(type_) and type_.tz is not None:
-        return pa.timestamp(type_.unit, "UTC")
+def _declared(type_: pa.DataType, asked: pa.DataType) -> pa.DataType:
+    """The type with the zones of the one that is `asked` for, and with its word on what may be NULL, at every level."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp(type_.unit, asked.tz)
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_in_utc(field.type)) for field in type_])
+        return pa.struct([_declared_field(own, field) for own, field in zip(type_, asked, strict=True)])
     if pa.types.is_map(type_):
-        return pa.map_(_in_utc(type_.key_type), type_.item_field.with_type(_in_utc(type_.item_type)))
+        return pa.map_(
+            _declared_field(type_.key_field, asked.key_field), _declared_field(type_.item_field, asked.item_field)
+        )
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_in_utc(type_.value_type)))
+        return pa.list_(_declared_field(type_.value_field, asked.value_field))
     return type_
+
+
+def _declared_field(field: pa.Field, asked: pa.Field) -> pa.Field:
+    return asked.with_type(_declared(field.type, asked.type))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from handfast.engines.spark.arrivals import Refused, gather, read_blocks
+from handfast.engines.spark.arrivals import Refused, admit, gather, read_blocks
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.bounded import Run
 from handfast.engines.spark.checkpoint import about, another_join
 from handfast.engines.spark.output import LATE, pack_rows
-from handfast.engines.spark.pack import as_batch, packed, refused
+from handfast.engines.spark.pack import Packed, as_batch, packed, refused
 from handfast.flow.admission import Admission
 from handfast.flow.block import Block
+from handfast.flow.pieces import LIMIT, Limit, gathered_blocks
 from handfast.flow.punctuation import Punctuation
 from handfast.flow.stamper import Stamper
-from handfast.flow.time import END, Attention, Progress
+from handfast.flow.time import END, NEVER, Attention, Horizon, Progress
 from handfast.plan import Plan
 
 _COLUMNS = ["core", "stream", "kind", "punctuation", "block"]
@@ -29,8 +33,9 @@ _COLUMNS = ["core", "stream", "kind", "punctuation", "block"]
 class SequenceProcessor(StatefulProcessor):
     """Admits tuples, holds them until their place is final, stamps them and sends them to their cores."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, limit: Limit = LIMIT) -> None:
         self._plan = plan
+        self._limit = limit
         self._about = about(plan)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -41,17 +46,21 @@ class SequenceProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One step of the sequencer."""
         join = self._plan.join
-        arrivals = gather(rows, len(join.schemas))
+        arrivals = gather(rows, len(join.schemas), self._limit)
         admission, stamper, before = self._recall()
-        admitted, late = admission.admit(arrivals.blocks, arrivals.progress, arrivals.now)
-        stamped, horizon = stamper.stamp(admitted, admission.watermark)
-        for stream, block in enumerate(stamped):
-            waiting = sum(map(len, stamper.waiting[stream]))
-            told = Punctuation(arrivals.rows(stream), admission.progress, horizon=horizon, waiting=waiting)
-            for row in packed(self._plan, stream, block, told):
+        admitted, late = admit(admission, arrivals)
+        sent = Sent(self._plan)
+        for stream, block in stamp(stamper, admitted, admission.watermark, self._limit):
+            for row in sent.piece(stream, block):
+                yield pd.DataFrame([row], columns=_COLUMNS)
+        horizon = Horizon(admission.watermark, tuple(stamper.counts))
+        for stream, waiting in enumerate(stamper.waiting):
+            count = sum(map(len, waiting))
+            told = Punctuation(arrivals.rows(stream), admission.progress, horizon=horizon, waiting=count)
+            for row in sent.last(stream, told):
                 yield pd.DataFrame([row], columns=_COLUMNS)
         left_out: list[Refused] = [*arrivals.refused]
-        left_out += [(LATE, k, pack_rows(block.batch)) for k, block in enumerate(late) if block is not None]
+        left_out += [(LATE, k, pack_rows(block.batch)) for k, own in enumerate(late) for block in own]
         for kind, stream, data in left_out:
             yield pd.DataFrame([refused(self._plan.cores, stream, kind, data)], columns=_COLUMNS)
         self._remember(admission, stamper, before)
@@ -79,15 +88,82 @@ class SequenceProcessor(StatefulProcessor):
         self._state.update((json.dumps(state), self._about))
 
 
-def sequence_bounded(plan: Plan) -> Run:
+class Sent:
+    """The stamped pieces of a batch on their way to the cores: each stream's last goes with its punctuation."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._streams = len(plan.join.schemas)
+        self._held: list[Block | None] = [None] * self._streams
+        self._count = [0] * self._streams
+
+    def piece(self, stream: int, block: Block) -> Iterator[Packed]:
+        """The rows of the piece before this one."""
+        held, self._held[stream] = self._held[stream], block
+        if held is not None:
+            yield from packed(self._plan, stream, held, self._placed(stream, Punctuation(0, self._nowhere)))
+
+    def last(self, stream: int, told: Punctuation) -> Iterator[Packed]:
+        """The rows of the last piece, if there is any."""
+        yield from packed(self._plan, stream, self._held[stream], self._placed(stream, told))
+
+    @property
+    def _nowhere(self) -> Progress:
+        return Progress.start(self._streams)
+
+    def _placed(self, stream: int, told: Punctuation) -> Punctuation:
+        self._count[stream] += 1
+        return replace(told, place=(0, self._count[stream] - 1))
+
+
+def stamp(
+    stamper: Stamper, admitted: Sequence[Sequence[Block]], watermark: int, limit: Limit
+) -> Iterator[tuple[int, Block]]:
+    """The tuples whose place is final, stamped, in pieces: of each stream in their order."""
+    turns: list[tuple[Sequence[Block | None], int]]
+    if stamper.by_arrival and watermark == END:  # of bounded inputs, which a column puts in order
+        turns = [([Block.concat(own) if own else None for own in admitted], END)]
+    elif stamper.by_arrival:  # all of a stream's tuples in a batch before those of the next
+        turns = [(_alone(k, block, len(admitted)), watermark) for k, own in enumerate(admitted) for block in own]
+    else:
+        for step in zip_longest(*admitted):
+            stamper.stamp(step, NEVER)  # they wait with the others
+        turns = [([None] * len(admitted), cut) for cut in (*_cuts(stamper, watermark, limit), watermark)]
+    for arrivals, until in turns:
+        stamped, _ = stamper.stamp(arrivals, until)
+        for stream, block in enumerate(stamped):
+            if block is not None:
+                for piece in gathered_blocks([block], limit):
+                    yield stream, piece
+
+
+def _alone(stream: int, block: Block, streams: int) -> list[Block | None]:
+    return [block if k == stream else None for k in range(streams)]
+
+
+def _cuts(stamper: Stamper, watermark: int, limit: Limit) -> list[int]:
+    """Times below the watermark between which about as much waits as goes at a time."""
+    final = [block for own in stamper.waiting for block in own if block.least_time < watermark]
+    parts = -(-sum(block.size for block in final) // limit.bytes)
+    if parts < 2:
+        return []
+    times = np.sort(np.concatenate([block.times for block in final]))
+    times = times[times < watermark]
+    return [int(time) for time in np.unique(times[[len(times) * k // parts for k in range(1, parts)]])]
+
+
+def sequence_bounded(plan: Plan, limit: Limit = LIMIT) -> Run:
     """A function, as Spark wants it for `applyInArrow`, that stamps all tuples of bounded inputs."""
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pieces = read_blocks(batches, len(plan.join.schemas))
-        stamped, horizon = Stamper(plan.join).stamp([Block.concat(own) if own else None for own in pieces], END)
-        for stream, block in enumerate(stamped):
-            told = Punctuation(sum(map(len, pieces[stream])), Progress.start(len(pieces)), horizon=horizon)
-            for row in packed(plan, stream, block, told):
+        stamper, sent = Stamper(plan.join), Sent(plan)
+        for stream, block in stamp(stamper, pieces, END, limit):
+            for row in sent.piece(stream, block):
+                yield as_batch([row])
+        horizon = Horizon(END, tuple(stamper.counts))
+        for stream, own in enumerate(pieces):
+            for row in sent.last(stream, Punctuation(sum(map(len, own)), Progress.start(len(pieces)), horizon=horizon)):
                 yield as_batch([row])
 
     return run
