@@ -105,9 +105,7 @@ def test_names_that_become_the_same_text_are_refused() -> None:
 
 @pytest.mark.parametrize("data", [pd.Series([1, 2]), pl.Series([1, 2]), [{"ts": 1}], None])
 def test_what_is_no_table_is_refused(data: Any) -> None:
-    with pytest.raises(
-        hf.SpecError, match=r"Stream 'r' is a .*; handfast joins Spark DataFrames, or Arrow, pandas and"
-    ):
+    with pytest.raises(hf.SpecError, match=r"Stream 'r' is a .*; handfast joins Spark DataFrames, or Arrow, pandas"):
         as_table(data, "r")
 
 
