@@ -87,13 +87,23 @@ def test_corrupt_rows_are_those_that_spark_drops(
     [
         ("csv", "ts,k\n2026-01-01,1\n2026-01-01,x\n", "line 3 of f.csv is corrupt: k = 'x' is not of type int"),
         ("csv", "ts,k\n2026-01-01\n", "line 2 of f.csv is corrupt: it has 1 cells, not 2"),
-        ("csv", 'ts,k\n2026-01-01,"1\n"\n', "line 3 of f.csv is corrupt: it has a line break inside a cell"),
+        ("csv", 'ts,k\n2026-01-01,"x\n', "line 2 of f.csv is corrupt: k = 'x' is not of type int"),
+        ("csv", "ts,k\n2026-01-01,t\n", "line 2 of f.csv is corrupt: k = 't' is not of type int"),
         ("csv", "ts,k\n2026-13-01,1\n", "line 2 of f.csv is corrupt: ts = '2026-13-01' is not of type timestamp"),
         ("csv", "ts,k\n2026-01-01,1_0\n", "line 2 of f.csv is corrupt: k = '1_0' is not of type int"),
-        ("json", '{"k": 1}\n{"k": 1.5}\n', "line 2 of f.csv is corrupt: k = Decimal('1.5') is not of type int"),
-        ("json", '{"k": true}\n', "line 1 of f.csv is corrupt: k = True is not of type int"),
+        ("json", '{"k": 1}\n{"k": 1.5}\n', "line 2 of f.csv is corrupt: k = 1.5 is not of type int"),
+        ("json", '{"k": true}\n', "line 1 of f.csv is corrupt: k = true is not of type int"),
+        ("json", '{"k": [1, {}]}\n', "line 1 of f.csv is corrupt: k = [1, {}] is not of type int"),
+        ("json", '{"k": "1"}\n', "line 1 of f.csv is corrupt: k = '1' is not of type int"),
+        ("json", '{"k": "x", "k": 1}\n', "line 1 of f.csv is corrupt: k = 'x' is not of type int"),
+        (
+            "json",
+            '{"k": 1\n',
+            "line 1 of f.csv is corrupt: it is not valid JSON: a comma or } is missing",
+        ),
+        ("json", '{"k": x}\n', "line 1 of f.csv is corrupt: it is not valid JSON: there is no value at character 7"),
         ("json", "[]\n", "line 1 of f.csv is corrupt: it is not a JSON object"),
-        ("json", "{\n", "line 1 of f.csv is corrupt: it is not valid JSON ("),
+        ("json", "{\n", "line 1 of f.csv is corrupt: it is not valid JSON: a name"),
     ],
 )
 def test_the_first_corrupt_row_is_named(lines: str, text: str, message: str) -> None:

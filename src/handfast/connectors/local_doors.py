@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from glob import has_magic, iglob
+from io import StringIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -137,7 +138,7 @@ class Files:
                     "files of one stream must have the same"
                 ) from None
         try:
-            with path.open(encoding="utf-8", newline="") as text:
+            with path.open(encoding="utf-8-sig", newline="") as text:
                 table, corrupt = self._rows.read(text, where=str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise EngineError(f"{path} cannot be read as text: {error}") from None
@@ -222,7 +223,7 @@ class Socket:
             return None
         if not lines.strip():
             return None
-        text = lines.decode("utf-8", errors="replace").splitlines()
+        text = StringIO(lines.decode("utf-8", errors="replace"), newline="")
         table, corrupt = self._rows.read(text, where=f"the socket {self._address[0]}:{self._address[1]}")
         self.corrupt += corrupt
         return table

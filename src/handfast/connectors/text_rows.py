@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from handfast.connectors.csv_line import BLANK, cells
 from handfast.connectors.ddl import type_name
+from handfast.connectors.json_line import NotJson, fields
+from handfast.connectors.text_values import csv_column, json_column
 from handfast.errors import EngineError, SpecError
 
 _FRACTION = 1 << 16  # rows converted at a time
+
+Record = tuple[int, Sequence[str | None] | str]  # the number of a line; its cells, or what is wrong with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,55 +54,63 @@ class TextRows:
 
     # -- pieces ----------------------------------------------------------------------------------
 
-    def _records(self, text: Iterable[str], where: str) -> Iterator[tuple[int, Sequence[Any] | str]]:
+    def _records(self, text: Iterable[str], where: str) -> Iterator[Record]:
         """Every record with the number of its line: its cells, or what is wrong with it."""
         return self._csv(text, where) if self.lines == "csv" else self._json(text)
 
-    def _csv(self, text: Iterable[str], where: str) -> Iterator[tuple[int, Sequence[Any] | str]]:
-        reader = csv.reader(text, delimiter=self.separator, strict=False)
+    def _csv(self, text: Iterable[str], where: str) -> Iterator[Record]:
         wanted = self.schema.names
-        before = 0
-        for cells in reader:
-            before, lines = reader.line_num, reader.line_num - before
-            if self.header and reader.line_num == 1:
-                names = [cell.strip() for cell in cells]
-                if [name.lower() for name in names] != [name.lower() for name in wanted]:
+        header = self.header
+        for number, line in enumerate(text, 1):
+            if not line.strip(BLANK):
+                continue
+            found = cells(line.rstrip("\r\n"), self.separator)
+            if header:
+                header = False
+                if [name.lower() for name in found] != [name.lower() for name in wanted]:
                     raise SpecError(
-                        f"{where} has the columns {', '.join(names)}, the schema of stream {self.stream!r} says "
+                        f"{where} has the columns {', '.join(found)}, the schema of stream {self.stream!r} says "
                         f"{', '.join(wanted)}; mend the schema, or say header = false"
                     )
-            elif lines > 1:
-                yield reader.line_num, "it has a line break inside a cell"
-            elif len(cells) == len(wanted):
-                yield reader.line_num, [cell if cell != "" else None for cell in cells]
-            elif cells:
-                yield reader.line_num, f"it has {len(cells)} cells, not {len(wanted)}"
+            elif len(found) == len(wanted):
+                yield number, [cell if cell != "" else None for cell in found]
+            else:
+                yield number, f"it has {len(found)} cells, not {len(wanted)}"
 
-    def _json(self, text: Iterable[str]) -> Iterator[tuple[int, Sequence[Any] | str]]:
+    def _json(self, text: Iterable[str]) -> Iterator[Record]:
         names = self.schema.names
         for number, line in enumerate(text, 1):
-            if not line.strip():
+            if not line.strip(" \t\r\n"):
                 continue
             try:
-                record = json.loads(line, parse_float=Decimal)
-            except ValueError as error:
-                yield number, f"it is not valid JSON ({error})"
-                continue
-            if isinstance(record, dict):
+                record: dict[str, str | None] = {}
+                for name, value in fields(line):
+                    if name in record:
+                        self._check(name, record[name])
+                    record[name] = value
                 yield number, [record.get(name) for name in names]
-            else:
-                yield number, "it is not a JSON object"
+            except NotJson as error:
+                yield number, str(error)
 
-    def _convert(self, records: list[tuple[int, Sequence[Any] | str]], where: str) -> tuple[pa.Table, int]:
+    def _check(self, name: str, value: str | None) -> None:
+        """Of fields with the same name the last one counts, but the others must fit as well."""
+        at = self.schema.get_field_index(name)
+        if at >= 0 and json_column([value], self.schema.types[at])[1]:
+            raise NotJson(self._misfit(name, value))
+
+    def _misfit(self, name: str, value: str | None) -> str:
+        return f"{name} = {value!r} is not of type {type_name(self.schema.field(name).type)}"
+
+    def _convert(self, records: list[Record], where: str) -> tuple[pa.Table, int]:
         wrong = {place: what for place, (_, what) in enumerate(records) if isinstance(what, str)}
         blank = [None] * len(self.schema)
-        cells = list(zip(*(blank if isinstance(what, str) else what for _, what in records), strict=True))
+        by_column = zip(*(blank if isinstance(what, str) else what for _, what in records), strict=True)
         columns = []
-        for field, values in zip(self.schema, cells, strict=True):
-            column, bad = _column(values, field.type)
-            columns.append(column)
+        for field, values in zip(self.schema, by_column, strict=True):
+            array, bad = csv_column(values, field.type) if self.lines == "csv" else json_column(values, field.type)
+            columns.append(array)
             for place in bad:
-                wrong.setdefault(place, f"{field.name} = {values[place]!r} is not of type {type_name(field.type)}")
+                wrong.setdefault(place, self._misfit(field.name, values[place]))
         table = pa.Table.from_arrays(columns, schema=self.schema)
         if not wrong:
             return table, 0
@@ -125,73 +132,3 @@ def _cut(records: Iterator[Any]) -> Iterator[list[Any]]:
             some = []
     if some:
         yield some
-
-
-def _column(values: Sequence[Any], arrow: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """The values as an array, and the places of those that do not fit, which are NULL in it."""
-    try:
-        if pa.types.is_string(arrow) or (pa.types.is_floating(arrow) or pa.types.is_integer(arrow)):
-            texts = pa.array(values, pa.string())  # fails where json has something else than text
-            return pc.cast(texts, arrow), []
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        pass  # value by value, to find out which
-    read = _reader(arrow)
-    converted: list[Any] = []
-    bad = []
-    for place, value in enumerate(values):
-        try:
-            item = None if value is None else read(value)
-            pa.scalar(item, arrow)
-            converted.append(item)
-        except (ValueError, ArithmeticError, TypeError, pa.ArrowException):
-            converted.append(None)
-            bad.append(place)
-    return pa.array(converted, arrow), bad
-
-
-def _reader(arrow: pa.DataType) -> Callable[[Any], Any]:
-    """From a cell of csv or a value of json to a value of this type; it raises where that cannot be."""
-    if pa.types.is_boolean(arrow):
-        return _boolean
-    if pa.types.is_integer(arrow):
-        return _integer
-    if pa.types.is_floating(arrow):
-        return _floating
-    if pa.types.is_decimal(arrow):
-        return lambda value: _number(Decimal(value)).quantize(Decimal(1).scaleb(-arrow.scale))
-    if pa.types.is_date(arrow):
-        return lambda value: date.fromisoformat(value)
-    if pa.types.is_timestamp(arrow):
-        return lambda value: _moment(value, zoned=arrow.tz is not None)
-    return lambda value: value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    return {"true": True, "false": False}[value.lower()] if isinstance(value, str) else _refuse(value)
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, str) and "_" not in value:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else _refuse(value)
-
-
-def _floating(value: Any) -> float:
-    return float(value) if not isinstance(value, bool) and "_" not in str(value) else _refuse(value)
-
-
-def _number(value: Decimal) -> Decimal:
-    return value if math.isfinite(value) else _refuse(value)
-
-
-def _moment(value: Any, *, zoned: bool) -> datetime:
-    moment = datetime.fromisoformat(value.strip())
-    if not zoned:
-        return moment if moment.tzinfo is None else _refuse(value)
-    return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _refuse(value: Any) -> Any:
-    raise ValueError(value)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from handfast.errors import SpecError
+from handfast.flow.plain import plain
 from handfast.flow.time import micros
 from handfast.spec import types
 from handfast.spec.schema import Schema
@@ -62,63 +65,71 @@ def as_table(data: Any, stream: str) -> pa.Table:
     module = type(data).__module__.split(".")[0]
     if module == "polars" and type(data).__name__ == "LazyFrame":
         data = data.collect()
-    if module == "polars":
-        data = data.to_arrow(compat_level=_polars_oldest())
-    elif module == "pandas":
-        data = pa.Table.from_pandas(data, preserve_index=False)
+    if module in _FRAMES and type(data).__name__ == "DataFrame":
+        data = _FRAMES[module](data, stream)
     if not isinstance(data, pa.Table):
         raise SpecError(
             f"Stream {stream!r} is a {type(data).__module__}.{type(data).__name__}; "
             "handfast joins Spark DataFrames, or Arrow, pandas and Polars tables"
         )
-    return _plain(data)
+    _check_names(data.column_names, stream)
+    return plain(data, stream)
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """The table with layouts that Arrow itself cannot gather from (views, runs) as ordinary columns.
-
-    Dictionaries get wide indices: several of them together may have more values than narrow ones can count.
-    """
-    for k, field in enumerate(table.schema):
-        column = table.column(k)
-        if _without_views(field.type) != field.type:
-            plain = column.cast(_without_views(field.type))
-        elif pa.types.is_run_end_encoded(field.type):
-            plain = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
-        elif pa.types.is_dictionary(field.type) and field.type.index_type.bit_width < 32:
-            plain = column.cast(pa.dictionary(pa.int32(), field.type.value_type, field.type.ordered))
-        else:
-            continue
-        table = table.set_column(k, field.name, plain)
-    return table
+def _of_pandas(frame: Any, stream: str) -> pa.Table:
+    _check_names([str(name) for name in frame.columns], stream)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except _NOT_ARROW:
+        for name in frame.columns:
+            _try_column(stream, name, partial(pa.Table.from_pandas, frame[[name]], preserve_index=False))
+        raise
 
 
-def _without_views(arrow: pa.DataType) -> pa.DataType:
-    """The type with ordinary text and binary in the place of views, also inside of lists, structs and maps."""
-    if pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow):
-        return pa.large_string() if pa.types.is_string_view(arrow) else pa.large_binary()
-    if pa.types.is_struct(arrow):
-        return pa.struct([_plain_field(field) for field in arrow])
-    if pa.types.is_map(arrow):
-        return pa.map_(_plain_field(arrow.key_field), _plain_field(arrow.item_field), arrow.keys_sorted)
-    if pa.types.is_fixed_size_list(arrow):
-        return pa.list_(_plain_field(arrow.value_field), arrow.list_size)
-    for is_kind, make in _LISTS:
-        if is_kind(arrow):
-            return make(_plain_field(arrow.value_field))
-    return arrow
+def _of_polars(frame: Any, stream: str) -> pa.Table:
+    from polars import CompatLevel
+
+    for name, kind in frame.schema.items():
+        if _has_objects(kind):  # Arrow would get their addresses
+            raise _not_arrow(stream, name, f"it has the type {kind}")
+    oldest = CompatLevel.oldest()
+    try:
+        return frame.to_arrow(compat_level=oldest)
+    except _NOT_ARROW:
+        for name in frame.columns:
+            _try_column(stream, name, partial(frame.select(name).to_arrow, compat_level=oldest))
+        raise
 
 
-_LISTS = (
-    (pa.types.is_list, pa.list_),
-    (pa.types.is_large_list, pa.large_list),
-    (pa.types.is_list_view, pa.list_view),
-    (pa.types.is_large_list_view, pa.large_list_view),
-)
+_FRAMES: dict[str, Callable[[Any, str], pa.Table]] = {"pandas": _of_pandas, "polars": _of_polars}
+_NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_without_views(field.type))
+def _try_column(stream: str, name: Any, convert: Callable[[], pa.Table]) -> None:
+    """Refuse a column, by its name, that Arrow cannot take."""
+    try:
+        convert()
+    except _NOT_ARROW as error:
+        raise _not_arrow(stream, name, error.args[0] if error.args else type(error).__name__) from None
+
+
+def _not_arrow(stream: str, name: Any, reason: object) -> SpecError:
+    return SpecError(
+        f"Column {name!r} of stream {stream!r} cannot become an Arrow column: {str(reason).rstrip('.')}; convert it to "
+        "a type that Arrow has, or leave it out"
+    )
+
+
+def _has_objects(kind: Any) -> bool:
+    """Whether a Polars type is that of Python objects, or has them inside."""
+    inner = [field.dtype for field in kind.fields] if hasattr(kind, "fields") else [getattr(kind, "inner", None)]
+    return str(kind) == "Object" or any(_has_objects(part) for part in inner if part is not None)
+
+
+def _check_names(names: Sequence[str], stream: str) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise SpecError(f"Stream {stream!r} has the column {twice!r} twice; rename one of the two")
 
 
 def empty(schema: pa.Schema) -> pa.Table:
@@ -144,9 +155,3 @@ def admit_times(column: pa.Array, valid_from: int, valid_to: int) -> tuple[NDArr
     if column.null_count:
         refused |= column.is_null().to_numpy(zero_copy_only=False)
     return times, refused
-
-
-def _polars_oldest() -> Any:
-    from polars import CompatLevel
-
-    return CompatLevel.oldest()

@@ -51,7 +51,7 @@ def _widest(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_timestamp(kind):
         return pa.array(micros(column), mask=column.is_null().to_numpy(zero_copy_only=False))
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):  # those stand among themselves
         return column.cast(pa.int64())
     if pa.types.is_string(kind):
         return column.cast(pa.large_string())

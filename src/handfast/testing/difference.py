@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -12,11 +13,25 @@ import pyarrow as pa
 from handfast.connectors.ddl import type_name
 from handfast.errors import SpecError
 from handfast.flow.batch import as_table
-from handfast.rows import Values, multiset, plain_values
+from handfast.rows import Values, plain_values
 from handfast.testing.grid import aligned, cells_of, rights, table
 
 _SHOWN = 20  # rows of each kind
 _NEAR = 40  # rows of each kind among which partners are looked for
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LISTS = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+_KINDS = (  # one kind in several sizes
+    (pa.types.is_fixed_size_binary, "binary"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_time, "time"),
+    (pa.types.is_duration, "duration"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +138,45 @@ def _readable(types: dict[str, str]) -> dict[str, str]:
 
 
 def _keys(table: pa.Table) -> list[Values]:
-    columns = [_numbers(column) if pa.types.is_decimal(column.type) else plain_values(column) for column in table]
-    rows = list(zip(*columns, strict=True)) if columns else []
-    return [key for row in rows for key in multiset([row])]
+    """Every row as values that are equal if, and only if, the rows count as the same."""
+    columns = [_counted(column) for column in table.columns]
+    return list(zip(*columns, strict=True))
 
 
-def _numbers(column: pa.ChunkedArray) -> list[Any]:
-    unit = 10**column.type.scale
-    return [None if value is None else Fraction(value, unit) for value in plain_values(column)]
+def _counted(column: pa.ChunkedArray) -> list[Any]:
+    arrow = column.type
+    if pa.types.is_dictionary(arrow):
+        return _counted(pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], arrow.value_type))
+    if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow):
+        kind = _kind(arrow)
+        return [None if count is None else (kind, count) for count in plain_values(column)]
+    return [None if value is None else _key(value, arrow) for value in column.to_pylist()]
+
+
+def _key(value: Any, arrow: pa.DataType) -> Any:
+    """A number by its value; anything else with its kind, as values of two kinds are never equal."""
+    if value is None or pa.types.is_integer(arrow):
+        return value
+    if pa.types.is_floating(arrow):
+        return value if value == value else "NaN"
+    if pa.types.is_decimal(arrow):
+        return Fraction(value)
+    if pa.types.is_dictionary(arrow):
+        return _key(value, arrow.value_type)
+    if pa.types.is_struct(arrow):
+        return "struct", *((field.name, _key(value[field.name], field.type)) for field in arrow)
+    if pa.types.is_map(arrow):
+        return "map", *((_key(name, arrow.key_type), _key(item, arrow.item_type)) for name, item in value)
+    if _is_list(arrow):
+        return "list", *(_key(item, arrow.value_type) for item in value)
+    if pa.types.is_timestamp(arrow):
+        epoch = _EPOCH if value.tzinfo is not None else _EPOCH.replace(tzinfo=None)
+        return _kind(arrow), (value - epoch) // timedelta(microseconds=1)
+    return _kind(arrow), value
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return any(is_kind(arrow) for is_kind in _LISTS)
 
 
 def _column_difference(found: list[str], expected: list[str], in_order: bool) -> str:
@@ -153,14 +199,27 @@ def _type_notes(found: pa.Schema, expected: pa.Schema) -> list[str]:
     notes = []
     for field in expected:
         other = found.field(field.name).type
-        if _family(field.type) != _family(other) and "null" not in (str(field.type), str(other)):
+        if _kind(field.type) != _kind(other) and "null" not in (str(field.type), str(other)):
             notes.append(f"Column {field.name!r} is expected as {type_name(field.type)}, found as {type_name(other)}")
     return notes
 
 
-def _family(type_: pa.DataType) -> str:
-    name = type_name(type_)
-    return "number" if rights(pa.schema([("x", type_)]))[0] else name.removesuffix("_ntz")
+def _kind(arrow: pa.DataType) -> str:
+    """What values have in common that can be equal."""
+    if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
+        return "number"
+    if pa.types.is_struct(arrow):
+        return f"struct<{', '.join(f'{field.name}: {_kind(field.type)}' for field in arrow)}>"
+    if pa.types.is_map(arrow):
+        return f"map<{_kind(arrow.key_type)}, {_kind(arrow.item_type)}>"
+    if _is_list(arrow):
+        return f"list<{_kind(arrow.value_type)}>"
+    if pa.types.is_dictionary(arrow):
+        return _kind(arrow.value_type)
+    for is_kind, name in _KINDS:
+        if is_kind(arrow):
+            return name
+    return type_name(arrow)
 
 
 def _shown(missing: _Some, extra: _Some, alike: int, notes: list[str]) -> str:
