@@ -153,7 +153,8 @@ def write(
 
     A place is a path, where Parquet files are written, in a folder for every batch; or a function that takes the rows
     as a DataFrame and the batch's number. After a crash the last batch may run again, with the same number and the same
-    rows: a path has every row once nevertheless, a function must see to it by the number.
+    rows: a path has every row once nevertheless, a function must see to it by the number. A path belongs to the
+    checkpoint that filled it; with another one it is refused.
 
     Args:
         matches: The streaming DataFrame that `join` returned, as it is.

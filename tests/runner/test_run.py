@@ -19,6 +19,7 @@ import handfast as hf
 import handfast.testing as hft
 from handfast.cli import app
 from handfast.connectors.generate import Workload
+from handfast.engines.spark.text import read_text, write_text
 from tests.runner.conftest import JOIN, SOURCE, Write
 
 if TYPE_CHECKING:
@@ -321,7 +322,7 @@ def test_files_on_spark_as_a_stream(spark: SparkSession, write: Write, tmp_path:
     new = write(NOW, 'checkpoint = "new"', sources=FILES, join=WIDE, sink='format = "parquet"\npath = "out"')
     code, _, error = cli("run", new)
     assert 2 == code
-    assert "which belongs to a stream with another checkpoint; take another path" in error
+    assert f"which belongs to the checkpoint {tmp_path / 'checkpoint'}; take another path" in error
 
     # refused rows apart would lay the files out in another way, which hides those of before
     code, _, error = cli("run", write(NOW, CHECKPOINT, sources=FILES, join=WIDE + LATE, sink=PARQUET))
@@ -356,7 +357,7 @@ def test_refused_rows_on_spark_go_to_places_of_their_own(spark: SparkSession, wr
     new = write(NOW, 'checkpoint = "new"', sources=FILES, join=WIDE + LATE, sink='format = "none"')
     code, _, error = cli("run", new)
     assert 2 == code
-    assert f"[late_rows] writes to {tmp_path}/late/r, which belongs to a stream with another checkpoint" in error
+    assert f"[late_rows] writes to {tmp_path}/late/r, which belongs to the checkpoint {tmp_path}/checkpoint" in error
 
 
 @pytest.mark.spark
@@ -513,9 +514,7 @@ def test_a_source_of_spark_with_columns_of_our_own(write: Write) -> None:
 
 @pytest.mark.spark
 def test_a_record_on_another_file_system_goes_through_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from handfast.connectors import spark_doors
-
     path = f"file://{tmp_path}/handfast.json"
-    assert spark_doors.read_text(spark, path) is None
-    spark_doors.write_text(spark, path, '{"a":\n "b"}\n')
-    assert '{"a":\n "b"}' == (spark_doors.read_text(spark, path) or "").strip()
+    assert read_text(spark, path) is None
+    write_text(spark, path, '{"a":\n "b"}\n')
+    assert '{"a":\n "b"}' == (read_text(spark, path) or "").strip()
