@@ -5,8 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from io import StringIO
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,8 +182,7 @@ def _session(pipeline: Pipeline, screen: Screen) -> Iterator[tuple[SparkSession,
         with screen.waiting("Spark is starting"):
             spark = stack.enter_context(embedded.session(pipeline.cores, home, interrupts, settings))
         interrupts.check()
-        with redirect_stdout(StringIO()):
-            api.configure(spark, cores=pipeline.cores)
+        api.configure(spark, cores=pipeline.cores, quiet=True)
         yield spark, interrupts, home
 
 

@@ -67,7 +67,7 @@ def test_what_nobody_has_marked_is_in_the_way_of_a_new_checkpoint(spark: SparkSe
     spark.range(3).write.parquet(str(tmp_path / "plain"))
     claim(spark, tmp_path / "new", tmp_path / "plain", alone=False)
     spark.range(3).write.parquet(str(tmp_path / "more"))
-    with pytest.raises(hf.SpecError, match="to writes to .*/more, and something is there already; take another path"):
+    with pytest.raises(hf.SpecError, match=r"to writes to .*/more, and something is there already; take another path"):
         claim(spark, tmp_path / "new", tmp_path / "more")
 
 
@@ -77,5 +77,5 @@ def test_a_checkpoint_from_before_there_were_marks_goes_on(spark: SparkSession, 
     (tmp_path / "old" / "metadata").write_text(json.dumps({"id": "6b1f"}))
     claim(spark, tmp_path / "old", tmp_path / "out")
     claim(spark, tmp_path / "old", tmp_path / "out")
-    with pytest.raises(hf.SpecError, match="which belongs to the checkpoint .*/old;"):
+    with pytest.raises(hf.SpecError, match=r"which belongs to the checkpoint .*/old;"):
         claim(spark, tmp_path / "new", tmp_path / "out")
