@@ -157,7 +157,8 @@ class Session:
         watermark = END if self._closed else self._join.admission.watermark
         reached = None if watermark == NEVER else watermark
         cores = self._join.cores
-        return Metrics(streams, self._matches, reached, cores.metrics(), cores.held)
+        newest = self._join.admission.progress.reached(list(streams))
+        return Metrics(streams, self._matches, reached, cores.metrics(), cores.held, newest)
 
     def __enter__(self) -> Self:
         return self

@@ -37,7 +37,7 @@ from handfast.engines.spark.output import (
 )
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
-from handfast.flow.metrics import Metrics, StreamMetrics
+from handfast.flow.metrics import Metrics, StreamMetrics, latest
 from handfast.flow.order import by_rank
 from handfast.flow.time import NEVER, Attention, Horizon
 from handfast.plan import Plan
@@ -96,6 +96,7 @@ class JoinProcessor(StatefulProcessor):
             },
             share.matches + matches,
             None if horizon.time == NEVER else horizon.time,
+            newest=latest([share.newest, arrivals.progress.reached(self._plan.join.spec.names)]),
         )
         out = [(kind, stream, data, None) for kind, stream, data in refused]
         yield _frame([*held, *out, (METRICS, None, None, as_share(number, self._plan.cores, share))])
