@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ import handfast as hf
 import handfast.testing as hft
 from handfast.cli import app
 from handfast.connectors.generate import Workload
+from handfast.connectors.pipeline import Pipeline
 from handfast.engines.spark.text import read_text, write_text
 from tests.runner.conftest import JOIN, SOURCE, Write
 
@@ -518,3 +520,33 @@ def test_a_record_on_another_file_system_goes_through_spark(spark: SparkSession,
     assert read_text(spark, path) is None
     write_text(spark, path, '{"a":\n "b"}\n')
     assert '{"a":\n "b"}' == (read_text(spark, path) or "").strip()
+
+
+# -- the example -----------------------------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline"
+
+
+def test_what_the_example_writes_is_not_to_be_committed() -> None:
+    pipeline = Pipeline.read(EXAMPLE / "pipeline.toml")
+    assert pipeline.sink.path is not None
+    assert pipeline.checkpoint is not None
+    ignored = (EXAMPLE / ".gitignore").read_text().splitlines()
+    assert {f"/{Path(path).name}/" for path in (pipeline.sink.path, pipeline.checkpoint)} <= set(ignored)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared_session")
+def test_engines_do_not_write_among_the_rows_of_each_other(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path, ignore=shutil.ignore_patterns("matches", "checkpoint"), dirs_exist_ok=True)
+    file, out = tmp_path / "pipeline.toml", tmp_path / "matches"
+    assert 0 == cli("run", file, "--engine", "local")[0]
+    written = sorted(path.name for path in out.iterdir())
+    for engine in ("spark", "local"):
+        code, _, error = cli("run", file, "--engine", engine)
+        assert (2, f"handfast: [sink] writes to {out}, and something is there already") == (code, error.split(";")[0])
+    assert written == sorted(path.name for path in out.iterdir())
+    shutil.rmtree(out)
+    assert 0 == cli("run", file, "--engine", "spark")[0]
+    code, _, error = cli("run", file, "--engine", "local")
+    assert (2, f"handfast: [sink] writes to {out}, and something is there already") == (code, error.split(";")[0])
