@@ -119,7 +119,7 @@ def test_empty_inputs_give_an_empty_result_with_its_columns() -> None:
         ({"window": {"r": "1 s", "t": "1 s"}}, "names a stream 't'"),
         ({"time": "ts"}, "Stream 's' has no column 'ts'; did you mean 'at'"),
         ({"time": {"r": "price", "s": "at"}}, "of type double, not a timestamp"),
-        ({"how": "outer"}, "how='outer'"),
+        ({"how": "cross"}, "how='cross'"),
     ],
 )
 def test_errors_say_what_is_wrong(changes: dict[str, Any], message: str) -> None:

@@ -142,7 +142,7 @@ def test_the_demo_in_a_pipe_is_plain_exact_and_leaves_nothing_behind(folders):
     assert expected > 20
     for line in (
         "Stream-stream join without equality predicate is not supported",
-        "  spark.sql.shuffle.partitions = 2 ",
+        "  2 cores: 2 shuffle partitions, windows in RocksDB, ",
         "join of r and s on Spark, streaming",
         f"3,000 of 3,000 rows in   {expected:>5} matches",
         f"✔ Equal: Spark's streaming result is the oracle's, all {expected} matches",

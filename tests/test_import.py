@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import pkgutil
+import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +80,7 @@ except hf.MissingExtraError as error:
     assert isinstance(error, ImportError)
     print(error)
 """
+PIP = "pip install 'pandas<3,>=2.2' 'protobuf<8,>=6.33.5' 'pyspark==4.3.*'"
 JOIN = "hf.join({'r': Frame(), 's': Frame()}, on='r.x = s.x', window='1 second', time='ts', lateness='1 second')"
 
 
@@ -83,4 +88,24 @@ JOIN = "hf.join({'r': Frame(), 's': Frame()}, on='r.x = s.x', window='1 second',
 @pytest.mark.parametrize("missing", ["pyspark", "pandas"])
 def test_spark_without_its_packages_names_the_extra(call: str, missing: str) -> None:
     said = run(WITHOUT.format(missing=(missing,), call=call)).strip()
-    assert f"Joins on Spark need the 'spark' extra ({missing} is missing): pip install 'handfast[spark]'" == said
+    assert f"Joins on Spark need the 'spark' extra ({missing} is missing): {PIP}" == said
+
+
+def test_what_pip_calls_otherwise_is_named_as_pip_does() -> None:
+    said = run(WITHOUT.format(missing=("google",), call=JOIN)).strip()
+    assert f"Joins on Spark need the 'spark' extra (protobuf is missing): {PIP}" == said
+
+
+def test_the_command_installs_what_the_extra_names() -> None:
+    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    asked = {name: set(rest.split(",")) for name, rest in map(parts, shlex.split(PIP)[2:])}
+    assert {name: set(rest.split(",")) for name, rest in map(parts, extras["spark"])} == asked
+
+
+def parts(requirement: str) -> tuple[str, str]:
+    """A package, and the versions that serve."""
+    found = re.fullmatch(r"([\w-]+)(.*)", requirement)
+    assert found is not None
+    return found[1], found[2]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ import handfast as hf
 from handfast.connectors import spark_source
 from handfast.connectors.generate import Equality, Workload
 from handfast.core.join_core import JoinCore
+from handfast.engines.spark import places
 from handfast.flow.batch import schema_of
 from handfast.flow.time import Progress
 from handfast.plan import make_plan
@@ -87,6 +89,14 @@ def mixed(spark: SparkSession) -> Any:
     return hf.join({"r": frames["r"], "s": batch["s"]}, **KEYS, lateness="1 second")
 
 
+def taken(spark: SparkSession) -> Any:
+    frames = live(spark)
+    with TemporaryDirectory() as home:
+        places.mark(frames["r"].sparkSession, f"{home}/first", [f"{home}/out"])
+        matches = hf.join(frames, **KEYS, lateness="1 second")
+        return hf.write(matches, to=f"{home}/out", checkpoint=f"{home}/second")
+
+
 def other_checkpoint(spark: SparkSession) -> Any:
     table = pa.Table.from_pandas(R)
     join = hf.JoinSpec(("r", "s"), **ASKED).bind({name: schema_of(table.schema) for name in "rs"})
@@ -105,6 +115,7 @@ ERRORS: list[Callable[[SparkSession], Any]] = [
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.prize = s.price"}),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name = s.price"}),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name RLIKE 'A.*'"}),
+    taken,
     other_checkpoint,
 ]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
-from io import StringIO
 from time import perf_counter
 from typing import Any
 
@@ -207,8 +205,7 @@ def _run(engine: Any, inputs: Mapping[str, Any]) -> tuple[str, _Run]:
 def _on_spark(spark: Any, cores: int) -> tuple[str, _Run]:
     own = spark.newSession()  # its settings are ours, the caller's stay as they are
     own.conf.set("spark.sql.session.timeZone", "UTC")
-    with redirect_stdout(StringIO()):
-        api.configure(own, cores=cores)
+    api.configure(own, cores=cores, quiet=True)
 
     def run(spec: JoinSpec, tables: Tables) -> pa.Table:
         frames = {name: own.createDataFrame(table) for name, table in tables.items()}

@@ -9,7 +9,7 @@ from os import PathLike
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from handfast.errors import MissingExtraError, SpecError
+from handfast.errors import SpecError, missing_extra
 from handfast.spec.join import JoinSpec, On
 from handfast.spec.moment import Moment
 from handfast.spec.schema import nearest
@@ -38,9 +38,9 @@ def join(
     on: On | list[str | PythonPredicate] | None = None,
     window: Duration | Window | Mapping[str, Duration | Window] | None = None,
     time: str | Mapping[str, str] | None = None,
-    lateness: Duration | Mapping[str, Duration] | None = None,
+    lateness: Duration | Mapping[str, Duration | None] | None = None,
     how: str = "inner",
-    sequence: str | Mapping[str, str] | None = None,
+    sequence: str | Mapping[str, str | None] | None = None,
     in_order: bool = False,
     select: str | None = None,
     order: str = "event",
@@ -61,7 +61,8 @@ def join(
         lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.
         how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
             first, the second, or both that match nothing, each as soon as that is certain), "semi" (rows of the first
-            that match something), "anti" (rows of the first that match nothing).
+            that match something), "anti" (rows of the first that match nothing). Spark's other names for them, like
+            "left_outer", mean the same.
         sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
         in_order: Give the rows in the order of `match_time`, each once no row of an earlier one can still be given.
         select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
@@ -93,7 +94,7 @@ def join(
         "valid_to": valid_to,
         "idle_timeout": idle_timeout,
     }
-    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if value != _UNSAID.get(name)})
+    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if _is_said(name, value)})
     if _is_spark(inputs, wanted):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -153,7 +154,8 @@ def write(
 
     A place is a path, where Parquet files are written, in a folder for every batch; or a function that takes the rows
     as a DataFrame and the batch's number. After a crash the last batch may run again, with the same number and the same
-    rows: a path has every row once nevertheless, a function must see to it by the number.
+    rows: a path has every row once nevertheless, a function must see to it by the number. A path belongs to the
+    checkpoint that filled it; with another one it is refused.
 
     Args:
         matches: The streaming DataFrame that `join` returned, as it is.
@@ -182,6 +184,8 @@ def write(
 def metrics(query: Any) -> Metrics:
     """What became of every row of a streaming query so far: the same counters as a session's.
 
+    Of a query that has died it raises the error that it died of.
+
     Args:
         query: The StreamingQuery that runs a join; or one progress of it, as a StreamingQueryListener gets it.
     """
@@ -189,14 +193,18 @@ def metrics(query: Any) -> Metrics:
     return found
 
 
-def configure(spark: Any, *, cores: int) -> None:
-    """Prepare a Spark session for joins: its state store and its number of shuffle partitions, and say what was set.
+def configure(spark: Any, *, cores: int | None = None, quiet: bool = False) -> None:
+    """Prepare a Spark session for joins: its state store, its number of shuffle partitions, the Python of its workers.
+
+    On a local master the workers run this very Python, unless PYSPARK_PYTHON names another; anywhere else a tiny job
+    finds out whether they have handfast, in the same version.
 
     Args:
         spark: The session, classic or Connect.
-        cores: How many JoinCores share the windows: as many as the executors have cores.
+        cores: How many JoinCores share the windows; when None, as many as Spark runs tasks at a time.
+        quiet: Whether nothing is said; otherwise a line tells what was set.
     """
-    _spark().configure(spark, cores=cores)
+    _spark().configure(spark, cores=cores, quiet=quiet)
 
 
 def spec_of(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str, Any]) -> JoinSpec:
@@ -224,6 +232,12 @@ def spec_of(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str
     return JoinSpec(tuple(inputs), **asked)
 
 
+def _is_said(name: str, value: Any) -> bool:
+    if value is None:
+        return False
+    return name not in _UNSAID or value != _UNSAID[name]
+
+
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
     kinds = {name: type(data).__module__.startswith("pyspark.") for name, data in inputs.items()}
     if len(set(kinds.values())) > 1:
@@ -240,9 +254,7 @@ def _spark() -> Any:
         import_module("google.protobuf")  # Spark's state client needs it, and would miss it in a worker only
         from handfast.engines.spark import engine
     except ImportError as error:
-        raise MissingExtraError(
-            f"Joins on Spark need the 'spark' extra ({error.name} is missing): pip install 'handfast[spark]'"
-        ) from error
+        raise missing_extra("Joins on Spark need", "spark", error.name or "pyspark") from error
     return engine
 
 

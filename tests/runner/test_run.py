@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ import handfast as hf
 import handfast.testing as hft
 from handfast.cli import app
 from handfast.connectors.generate import Workload
+from handfast.connectors.pipeline import Pipeline
+from handfast.engines.spark.text import read_text, write_text
 from tests.runner.conftest import JOIN, SOURCE, Write
 
 if TYPE_CHECKING:
@@ -333,7 +336,7 @@ def test_files_on_spark_as_a_stream(spark: SparkSession, write: Write, tmp_path:
     new = write(NOW, 'checkpoint = "new"', sources=FILES, join=WIDE, sink='format = "parquet"\npath = "out"')
     code, _, error = cli("run", new)
     assert 2 == code
-    assert "which belongs to a stream with another checkpoint; take another path" in error
+    assert f"which belongs to the checkpoint {tmp_path / 'checkpoint'}; take another path" in error
 
     # refused rows apart would lay the files out in another way, which hides those of before
     code, _, error = cli("run", write(NOW, CHECKPOINT, sources=FILES, join=WIDE + LATE, sink=PARQUET))
@@ -368,7 +371,7 @@ def test_refused_rows_on_spark_go_to_places_of_their_own(spark: SparkSession, wr
     new = write(NOW, 'checkpoint = "new"', sources=FILES, join=WIDE + LATE, sink='format = "none"')
     code, _, error = cli("run", new)
     assert 2 == code
-    assert f"[late_rows] writes to {tmp_path}/late/r, which belongs to a stream with another checkpoint" in error
+    assert f"[late_rows] writes to {tmp_path}/late/r, which belongs to the checkpoint {tmp_path}/checkpoint" in error
 
 
 @pytest.mark.spark
@@ -525,9 +528,37 @@ def test_a_source_of_spark_with_columns_of_our_own(write: Write) -> None:
 
 @pytest.mark.spark
 def test_a_record_on_another_file_system_goes_through_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from handfast.connectors import spark_doors
-
     path = f"file://{tmp_path}/handfast.json"
-    assert spark_doors.read_text(spark, path) is None
-    spark_doors.write_text(spark, path, '{"a":\n "b"}\n')
-    assert '{"a":\n "b"}' == (spark_doors.read_text(spark, path) or "").strip()
+    assert read_text(spark, path) is None
+    write_text(spark, path, '{"a":\n "b"}\n')
+    assert '{"a":\n "b"}' == (read_text(spark, path) or "").strip()
+
+
+# -- the example -----------------------------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline"
+
+
+def test_what_the_example_writes_is_not_to_be_committed() -> None:
+    pipeline = Pipeline.read(EXAMPLE / "pipeline.toml")
+    assert pipeline.sink.path is not None
+    assert pipeline.checkpoint is not None
+    ignored = (EXAMPLE / ".gitignore").read_text().splitlines()
+    assert {f"/{Path(path).name}/" for path in (pipeline.sink.path, pipeline.checkpoint)} <= set(ignored)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared_session")
+def test_engines_do_not_write_among_the_rows_of_each_other(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path, ignore=shutil.ignore_patterns("matches", "checkpoint"), dirs_exist_ok=True)
+    file, out = tmp_path / "pipeline.toml", tmp_path / "matches"
+    assert 0 == cli("run", file, "--engine", "local")[0]
+    written = sorted(path.name for path in out.iterdir())
+    for engine in ("spark", "local"):
+        code, _, error = cli("run", file, "--engine", engine)
+        assert (2, f"handfast: [sink] writes to {out}, and something is there already") == (code, error.split(";")[0])
+    assert written == sorted(path.name for path in out.iterdir())
+    shutil.rmtree(out)
+    assert 0 == cli("run", file, "--engine", "spark")[0]
+    code, _, error = cli("run", file, "--engine", "local")
+    assert (2, f"handfast: [sink] writes to {out}, and something is there already") == (code, error.split(";")[0])

@@ -36,6 +36,38 @@ def test_one_value_serves_all_streams_or_each_has_its_own() -> None:
     assert hash(one) == hash(each)
 
 
+@pytest.mark.parametrize("keyword", ["lateness", "sequence", "idle_timeout", "valid_from", "valid_to"])
+def test_what_a_stream_need_not_have_may_be_left_out(keyword: str) -> None:
+    value: Any = {"lateness": "2 s", "sequence": "symbol", "idle_timeout": "2 s"}.get(keyword, 5)
+    only = spec(**{keyword: {"s": value}})
+    assert only == spec(**{keyword: {"r": None, "s": value}})
+    assert (spec().streams[0], spec(**{keyword: value}).streams[1]) == only.streams
+
+
+SPARKS_NAMES = {
+    "inner": ("inner", "INNER"),
+    "left": ("left", "leftouter", "left_outer", "Left_Outer"),
+    "right": ("right", "rightouter", "right_outer", "RIGHT"),
+    "full": ("full", "outer", "fullouter", "full_outer", "Outer"),
+    "semi": ("semi", "leftsemi", "left_semi", "LEFT_SEMI"),
+    "anti": ("anti", "leftanti", "left_anti", "LeftAnti"),
+}
+
+
+@pytest.mark.parametrize(("how", "name"), [(how, name) for how, names in SPARKS_NAMES.items() for name in names])
+def test_a_join_may_be_called_as_spark_calls_it(how: str, name: str) -> None:
+    assert spec(how=how) == spec(how=name)
+    assert how == spec(how=name).how
+
+
+@pytest.mark.parametrize("on", [7, ["r.a = s.b", 7], {"r": "a"}])
+def test_a_predicate_that_is_no_text_is_refused_with_what_it_is(on: Any) -> None:
+    with pytest.raises(
+        SpecError, match=r"on must be SQL text over stream\.column like 'r\.x = s\.x', .*, not (7|\{'r')"
+    ):
+        spec(on)
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

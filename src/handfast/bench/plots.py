@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from handfast.errors import MissingExtraError
+from handfast.errors import missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,10 +130,7 @@ def _figure() -> Figure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        missing = (error.name or "matplotlib").partition(".")[0]
-        raise MissingExtraError(
-            f"Plots need the 'bench' extra ({missing} is missing): pip install 'handfast[bench]'"
-        ) from error
+        raise missing_extra("Plots need", "bench", error.name or "matplotlib") from error
     figure = Figure(figsize=_INCHES, dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure

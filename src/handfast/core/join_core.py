@@ -106,7 +106,7 @@ class JoinCore:
         if manifest.fingerprint != plan.fingerprint:
             raise EngineError(
                 "The checkpoint was written by another join or for another number of cores; "
-                "go back to the join it was started with, or start with a new checkpointLocation"
+                "go back to the join it was started with, or start with a new checkpointLocation and a new path"
             )
         core = JoinCore(plan)
         blocks = [[load(id_) for id_ in ids] for ids in manifest.blocks]

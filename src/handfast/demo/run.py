@@ -57,11 +57,11 @@ def run(scenario: Scenario, screen: Screen) -> bool:
     return verdict.equal
 
 
-def _configure(spark: SparkSession, scenario: Scenario) -> list[str]:
-    """Prepare the session; what `configure` says it has set, line by line."""
+def _configure(spark: SparkSession, scenario: Scenario) -> str:
+    """Prepare the session; what `configure` says it has set."""
     with redirect_stdout(StringIO()) as said:
         api.configure(spark, cores=scenario.cores)
-    return said.getvalue().splitlines()
+    return said.getvalue().strip()
 
 
 def _streams(spark: SparkSession, scenario: Scenario) -> dict[str, DataFrame]:

@@ -81,10 +81,10 @@ class Screen:
             "compared with those of the oracle: the definition of the join, executed in plain Python, pair by pair."
         )
 
-    def plan(self, settings: list[str], explained: str) -> None:
+    def plan(self, settings: str, explained: str) -> None:
         """Show what `hf.configure` has set, and the plan with its reasons."""
         self._title("The plan")
-        self._say("hf.configure(spark, cores=…) has set", *(line.removeprefix("handfast: ") for line in settings))
+        self._say("hf.configure(spark, cores=…) has set", settings.removeprefix("handfast: "))
         self._say("hf.explain(…) says", *explained.splitlines(), indent=_EXPLAIN_INDENT)
 
     @contextmanager

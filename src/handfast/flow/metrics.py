@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from datetime import datetime
 from typing import Any
+
+from handfast.spec.moment import as_datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class CoreMetrics:
 class Metrics:
     """A join's counters: by stream, of the matches it has given, and of its cores where they are in this process.
 
+    `newest` is the highest time that each stream has brought, in microseconds as `watermark` is.
     `held` is for how long, at most, a match was held back after it was found so that all come in order, in seconds.
     """
 
@@ -69,6 +73,17 @@ class Metrics:
     watermark: int | None = None  # microseconds; None as long as a stream has sent nothing
     cores: tuple[CoreMetrics, ...] = ()
     held: float = field(default=0.0, compare=False)
+    newest: dict[str, int] = field(default_factory=dict)  # of the streams that have sent something
+
+    @property
+    def watermark_time(self) -> datetime | None:
+        """The watermark as a time in UTC; None as long as a stream has sent nothing."""
+        return None if self.watermark is None else as_datetime(self.watermark)
+
+    @property
+    def newest_times(self) -> dict[str, datetime | None]:
+        """The highest time that each stream has brought, in UTC; None of one that has sent nothing."""
+        return {name: as_datetime(self.newest[name]) if name in self.newest else None for name in self.streams}
 
     @property
     def balance(self) -> float:
@@ -84,13 +99,26 @@ class Metrics:
     def total(shares: Sequence[Metrics]) -> Metrics:
         """The counters of all cores together; the watermark is the same at each."""
         streams = {name: sum((s.streams[name] for s in shares), StreamMetrics()) for name in shares[0].streams}
-        return Metrics(streams, sum(share.matches for share in shares), shares[0].watermark)
+        newest = latest(share.newest for share in shares)
+        matches = sum(share.matches for share in shares)
+        return Metrics(streams, matches, shares[0].watermark, newest=newest)
 
     def encode(self) -> Any:
         """The counters as JSON takes them."""
-        return [{name: astuple(own) for name, own in self.streams.items()}, self.matches, self.watermark]
+        streams = {name: astuple(own) for name, own in self.streams.items()}
+        return [streams, self.matches, self.watermark, self.newest]
 
     @staticmethod
     def decode(data: Any) -> Metrics:
-        streams, matches, watermark = data
-        return Metrics({name: StreamMetrics(*own) for name, own in streams.items()}, matches, watermark)
+        streams, matches, watermark, *newest = data  # the first versions did not keep the newest times
+        counted = {name: StreamMetrics(*own) for name, own in streams.items()}
+        return Metrics(counted, matches, watermark, newest=newest[0] if newest else {})
+
+
+def latest(told: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The latest of the times that are told of each stream."""
+    found: dict[str, int] = {}
+    for times in told:
+        for name, time in times.items():
+            found[name] = max(found.get(name, time), time)
+    return found

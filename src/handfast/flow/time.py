@@ -90,6 +90,10 @@ class Progress:
         """The further of the two, stream by stream."""
         return Progress(tuple(map(max, self.highest, other.highest)))
 
+    def reached(self, names: Sequence[str]) -> dict[str, int]:
+        """The highest times by the streams' names; of those that have sent something, and have not ended."""
+        return {name: high for name, high in zip(names, self.highest, strict=True) if high not in (NEVER, END)}
+
     def watermark(self, lateness: Sequence[int]) -> int:
         """The join's watermark: the minimum over its streams of the highest time minus the lateness."""
         return min(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from io import StringIO
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from handfast import api
 from handfast.agreement import Progress, Report, verify
 from handfast.connectors import record
-from handfast.connectors.pipeline import Pipeline, local_path
+from handfast.connectors.pipeline import FILES, Pipeline, local_path
 from handfast.engines.spark import embedded
 from handfast.errors import SpecError
 from handfast.flow.metrics import Metrics
@@ -95,13 +94,17 @@ def _run_stream(
     pipeline: Pipeline, spark: SparkSession, screen: Screen, interrupts: embedded.Interrupts, home: Path
 ) -> None:
     from handfast.connectors import spark_doors
+    from handfast.engines.spark import places
 
     frames = spark_doors.open_sources(spark, pipeline)
     fitting = spark_doors.without_corrupt(frames)
     api.explain(fitting, pipeline.spec)  # whatever is wrong with the join is said before a checkpoint is touched
     checkpoint = pipeline.checkpoint or str(home / "checkpoint")
     goes_on = _check_record(pipeline, spark, fitting, checkpoint, screen)
+    folders = {sink.path: sink.where for sink in pipeline.folders if sink.path is not None and sink.format in FILES}
+    places.check(spark, checkpoint, folders, alone=False)
     spark_doors.check_sinks(pipeline, goes_on=goes_on)
+    places.mark(spark, checkpoint, folders)
     matches = api.join(spark_doors.watched(frames), pipeline.spec)
     if goes_on:
         screen.say(f"going on from the checkpoint {checkpoint}")
@@ -179,8 +182,7 @@ def _session(pipeline: Pipeline, screen: Screen) -> Iterator[tuple[SparkSession,
         with screen.waiting("Spark is starting"):
             spark = stack.enter_context(embedded.session(pipeline.cores, home, interrupts, settings))
         interrupts.check()
-        with redirect_stdout(StringIO()):
-            api.configure(spark, cores=pipeline.cores)
+        api.configure(spark, cores=pipeline.cores, quiet=True)
         yield spark, interrupts, home
 
 
@@ -188,7 +190,7 @@ def _check_record(
     pipeline: Pipeline, spark: SparkSession, frames: dict[str, DataFrame], checkpoint: str, screen: Screen
 ) -> bool:
     """Refuse the checkpoint of another join, mark a new one as ours; whether there is something to go on from."""
-    from handfast.connectors import spark_doors
+    from handfast.engines.spark.text import read_text, write_text
 
     columns = {n: ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in f.schema) for n, f in frames.items()}
     now = record.record_of(pipeline.spec, columns, pipeline.cores, apart=bool(pipeline.refused))
@@ -197,7 +199,7 @@ def _check_record(
     if folder is not None:
         before = record.read(folder)
     else:
-        said = spark_doors.read_text(spark, elsewhere)
+        said = read_text(spark, elsewhere)
         before = record.parse(said, elsewhere) if said is not None else None
     record.check(before, now, checkpoint)
     has_run = before is not None if folder is None else (folder / "metadata").exists()
@@ -207,5 +209,5 @@ def _check_record(
         if folder is not None:
             record.write(folder, now)
         else:
-            spark_doors.write_text(spark, elsewhere, record.text(now))
+            write_text(spark, elsewhere, record.text(now))
     return has_run

@@ -31,6 +31,14 @@ On = str | PythonPredicate | tuple[str | PythonPredicate, ...]  # a predicate as
 
 EVENT, ARRIVAL = ORDERS = ("event", "arrival")
 HOW = ("inner", "left", "right", "full", "semi", "anti")
+_SPARKS = {  # what Spark calls them besides, any case, with or without underscores
+    "leftouter": "left",
+    "rightouter": "right",
+    "outer": "full",
+    "fullouter": "full",
+    "leftsemi": "semi",
+    "leftanti": "anti",
+}
 _ONE_SIDED = ("semi", "anti")  # what gives rows of the first stream alone
 _PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
@@ -65,7 +73,7 @@ class JoinSpec:
         lateness: How far a row may lag behind its stream's newest, for streaming inputs: one, or one by stream.
         how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
             first, the second, or both that match nothing), "semi" (rows of the first that match something), "anti"
-            (rows of the first that match nothing).
+            (rows of the first that match nothing). Spark's other names for them, like "left_outer", mean the same.
         sequence: The column that orders tuples of one stream at the same time: one name for all streams, or one by
             stream. Without it their columns do, all of them, as Spark sorts them.
         in_order: Give the rows in the order of `match_time`, each once no row of an earlier one can still be given.
@@ -93,9 +101,9 @@ class JoinSpec:
         *,
         window: Duration | Window | Mapping[str, Duration | Window],
         time: str | Mapping[str, str],
-        lateness: Duration | Mapping[str, Duration] | None = None,
+        lateness: Duration | Mapping[str, Duration | None] | None = None,
         how: str = "inner",
-        sequence: str | Mapping[str, str] | None = None,
+        sequence: str | Mapping[str, str | None] | None = None,
         in_order: bool = False,
         select: str | None = None,
         order: str = "event",
@@ -104,20 +112,22 @@ class JoinSpec:
         idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     ) -> None:
         names = _checked_names(streams)
+        how = _plain_how(how)
         _check_how(how, names, in_order=in_order)
         wanted = _checked_on(on, names)
         windows = _by_stream(window, names, "window")
         times = _by_stream(time, names, "time")
-        lags = _by_stream(lateness, names, "lateness") if lateness is not None else {}
-        sequences = _by_stream(sequence, names, "sequence")
-        timeouts = _by_stream(idle_timeout, names, "idle_timeout")
-        firsts, lasts = _by_stream(valid_from, names, "valid_from"), _by_stream(valid_to, names, "valid_to")
+        lags = _by_stream(lateness, names, "lateness", needed=False)
+        sequences = _by_stream(sequence, names, "sequence", needed=False)
+        timeouts = _by_stream(idle_timeout, names, "idle_timeout", needed=False)
+        firsts = _by_stream(valid_from, names, "valid_from", needed=False)
+        lasts = _by_stream(valid_to, names, "valid_to", needed=False)
         built = tuple(
             Stream(
                 name,
                 parse_window(windows[name], stream=name),
                 _checked_time(times[name], name),
-                _checked_lateness(lags[name], name) if name in lags else None,
+                _checked_lateness(lags[name], name),
                 _checked_sequence(sequences[name], name),
                 *_checked_bounds(firsts[name], lasts[name], name),
                 _checked_timeout(timeouts[name], name),
@@ -299,6 +309,11 @@ def _checked_on(on: On | list[str | PythonPredicate], names: tuple[str, ...]) ->
             part.places(names)
         elif callable(part):
             raise SpecError("A Python function as a predicate is written on=hf.predicate(…)")
+        elif part is not None and not isinstance(part, str):
+            raise SpecError(
+                "on must be SQL text over stream.column like 'r.x = s.x', an hf.predicate, or a list of them, "
+                f"not {part!r}"
+            )
         else:
             parse(part)
     return wanted
@@ -307,6 +322,15 @@ def _checked_on(on: On | list[str | PythonPredicate], names: tuple[str, ...]) ->
 def _bound(part: str | PythonPredicate, schemas: Mapping[str, Schema]) -> Expr:
     """One condition as a typed tree over the named streams."""
     return part.bind(schemas) if isinstance(part, PythonPredicate) else bind(part, schemas)
+
+
+def _plain_how(how: Any) -> Any:
+    """The name that we have for what Spark calls by several."""
+    if not isinstance(how, str):
+        return how
+    bare = how.lower().replace("_", "")
+    plain = _SPARKS.get(bare, bare)
+    return plain if plain in HOW else how
 
 
 def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
@@ -320,7 +344,8 @@ def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
         raise SpecError(f"in_order is True or False, not {in_order!r}")
 
 
-def _by_stream(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
+def _by_stream(value: Any, names: tuple[str, ...], what: str, *, needed: bool = True) -> dict[str, Any]:
+    """What is said of every stream; None of one that is left out, where it may be."""
     if not isinstance(value, Mapping):
         return dict.fromkeys(names, value)
     unknown = [name for name in value if name not in names]
@@ -329,9 +354,9 @@ def _by_stream(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
         hint = f"; did you mean {near!r}?" if near else ""
         raise SpecError(f"{what} names a stream {unknown[0]!r} that the join does not have{hint}")
     missing = [name for name in names if name not in value]
-    if missing:
+    if missing and needed:
         raise SpecError(f"{what} says nothing for stream {missing[0]!r}; give one for every stream, or one for all")
-    return dict(value)
+    return {name: value.get(name) for name in names}
 
 
 def _checked_time(time: str, stream: str) -> str:
@@ -375,7 +400,9 @@ def _checked_timeout(timeout: Duration | None, stream: str) -> int | None:
     return micros
 
 
-def _checked_lateness(lateness: Duration, stream: str) -> int:
+def _checked_lateness(lateness: Duration | None, stream: str) -> int | None:
+    if lateness is None:
+        return None
     micros = parse_duration(lateness, what=f"The lateness of stream {stream!r}")
     if micros < 0:
         raise SpecError(f"The lateness of stream {stream!r} cannot be negative: {lateness!r}")

@@ -26,6 +26,11 @@ def parse_moment(moment: Moment, *, what: str) -> int:
     return moment
 
 
+def as_datetime(micros: int) -> datetime:
+    """A time in UTC; what Python's calendar does not reach is one of its ends."""
+    return _EPOCH + timedelta(microseconds=min(max(micros, EARLIEST), LATEST))
+
+
 def format_moment(micros: int) -> str:
     """A time in UTC as people read it, to the microsecond."""
     try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -138,8 +136,7 @@ class _Spark:
         self._home = Path(self._folder.name)
         self._spark = spark.newSession()  # its settings are ours, the caller's stay as they are
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
-        with redirect_stdout(StringIO()):
-            api.configure(self._spark, cores=cores)
+        api.configure(self._spark, cores=cores, quiet=True)
         self._steps = 0
         frames = {name: self._source(name, schema) for name, schema in schemas.items()}
         self._joined = api.join(frames, spec)

@@ -54,6 +54,16 @@ def test_late_and_rejected_rows_are_counted_and_can_be_read_once() -> None:
         assert 18 * SECOND == session.metrics().watermark
 
 
+def test_how_far_the_streams_have_come_is_given_as_datetimes() -> None:
+    with _session() as session:
+        assert (None, {"r": None, "s": None}) == (session.metrics().watermark_time, session.metrics().newest_times)
+        session.push("r", _rows((20, 1), (19, 1), (None, 1)))
+        session.push("s", _rows((30, 1)))
+        newest = {name: datetime(1970, 1, 1, 0, 0, at, tzinfo=UTC) for name, at in (("r", 20), ("s", 30))}
+        assert newest == session.metrics().newest_times
+        assert datetime(1970, 1, 1, 0, 0, 18, tzinfo=UTC) == session.metrics().watermark_time
+
+
 def test_rows_outside_of_the_valid_times_are_rejected_and_move_no_watermark() -> None:
     bounded = hf.JoinSpec(
         ("r", "s"),

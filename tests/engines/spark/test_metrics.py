@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import handfast as hf
@@ -58,6 +61,24 @@ def test_what_cannot_be_told_is_an_error() -> None:
         hf.metrics(query({"handfast:1": Row(shares=SHARES[:1])}))
 
 
+def test_times_are_given_as_datetimes_too() -> None:
+    shares = [Metrics({"r": StreamMetrics(), "s": StreamMetrics()}, 0, 2_500_000, newest={"r": n}) for n in (3, 10**6)]
+    found = hf.metrics(query({"handfast:1": Row(shares=[as_share(k, 2, own) for k, own in enumerate(shares)])}))
+    assert datetime(1970, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC) == found.watermark_time
+    assert {"r": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "s": None} == found.newest_times
+    assert None is Metrics.start(["r"]).watermark_time
+    assert FIRST == Metrics.decode(FIRST.encode()[:3]), "as the first versions wrote it"
+
+
+def test_a_query_that_died_raises_what_it_died_of() -> None:
+    died = query({"handfast:1": SHAPES["Spark"]})
+    died.exception = lambda: None
+    assert BOTH == hf.metrics(died)
+    died.exception = lambda: StreamingQueryException("out of luck")
+    with pytest.raises(StreamingQueryException, match="out of luck"):
+        hf.metrics(died)
+
+
 @pytest.mark.spark
 def test_a_part_of_a_batch_that_runs_again_leaves_the_counters_whole(spark: SparkSession, tmp_path: Path) -> None:
     """As where an executor is lost with its share of a batch that was complete."""
@@ -76,6 +97,10 @@ def test_a_part_of_a_batch_that_runs_again_leaves_the_counters_whole(spark: Spar
     counted = [hf.metrics(progress) for progress in running.recentProgress if progress.numInputRows]
     assert [sum(written[: number + 1]) for number in range(2)] == [own.matches for own in counted]
     assert all(map(adds_up, counted))
+    came = {stream: pa.concat_tables(step[stream] for step in crash_job.steps()[:2]) for stream in "rs"}
+    assert {stream: max(filter(None, rows["ts"].to_pylist())) for stream, rows in came.items()} == counted[
+        -1
+    ].newest_times
 
 
 CONNECT = """

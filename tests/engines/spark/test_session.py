@@ -35,7 +35,7 @@ def test_core_keys_hash_to_their_core(spark: SparkSession) -> None:
 
 def test_an_unconfigured_session_is_told_what_to_call(session: SparkSession) -> None:
     frames = spark_source.streams(session, WORKLOAD, rows=100)
-    with pytest.raises(hf.SpecError, match=r"hf\.configure\(spark, cores=2\)"):
+    with pytest.raises(hf.SpecError, match=r"call hf\.configure\(spark\) first"):
         hf.join(frames, **ASKED, lateness="1 second")
 
 
@@ -47,11 +47,18 @@ def test_a_session_changed_after_configure_is_noticed(session: SparkSession) -> 
         hf.join(frames, **ASKED, lateness="1 second")
 
 
-def test_configure_says_what_it_sets(session: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_configure_says_in_a_line_what_it_sets(session: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    hf.configure(session)  # as many cores as the session runs tasks at a time
+    settings = "windows in RocksDB, checkpoints of what changed, Arrow batches of 64 MiB"
+    assert f"handfast: 2 cores: 2 shuffle partitions, {settings}\n" == capsys.readouterr().out
+    assert ("2", "2") == tuple(
+        session.conf.get(f"spark.{name}") for name in ("handfast.cores", "sql.shuffle.partitions")
+    )
     hf.configure(session, cores=3)
-    said = capsys.readouterr().out
-    assert "spark.sql.shuffle.partitions = 3" in said
-    assert "RocksDBStateStoreProvider" in said
+    more = "more cores than the 2 tasks that Spark runs at a time: some wait for others in every batch"
+    assert f"handfast: 3 cores: 3 shuffle partitions, {settings}; {more}\n" == capsys.readouterr().out
+    hf.configure(session, cores=1, quiet=True)
+    assert ("1", "") == (session.conf.get("spark.handfast.cores"), capsys.readouterr().out)
     with pytest.raises(hf.SpecError, match="positive number, not 0"):
         hf.configure(session, cores=0)
 
@@ -89,6 +96,16 @@ def test_an_unknown_column_is_an_error_before_anything_starts(session: SparkSess
     frames = spark_source.streams(session, WORKLOAD, rows=100)
     with pytest.raises(hf.SpecError, match="Stream 's' has no column 'aa'; did you mean 'a'"):
         hf.join(frames, on="r.x = s.aa", window="1 s", time="ts", lateness="1 second")
+
+
+def test_a_column_as_predicate_and_a_column_twice_are_our_errors(session: SparkSession) -> None:
+    hf.configure(session, cores=2)
+    frames = spark_source.tables(session, WORKLOAD, rows=10)
+    with pytest.raises(hf.SpecError, match=r"on must be SQL text over stream\.column .*, not Column<"):
+        hf.join(frames, **{**ASKED, "on": frames["r"]["x"] == frames["s"]["a"]})
+    twice = frames["r"].select("*", frames["r"]["x"])
+    with pytest.raises(hf.SpecError, match="Column 'x' stands twice in one stream; rename one of the two"):
+        hf.join({"r": twice, "s": frames["s"]}, **ASKED)
 
 
 def test_local_options_are_for_local_tables(session: SparkSession) -> None:

@@ -110,6 +110,27 @@ def test_functions_get_the_rows_and_the_number_of_each_batch_that_has_any(
     assert counted.streams["s"].late == spark.read.parquet(str(tmp_path / "late")).count() > 0
 
 
+def test_a_place_belongs_to_the_checkpoint_that_filled_it(
+    spark: SparkSession, tmp_path: Path, matches: DataFrame
+) -> None:
+    def written(checkpoint: str, **changes: Any) -> Any:
+        places: dict[str, Any] = {"to": tmp_path / "matches", "late_rows": tmp_path / "late", **changes}
+        return hf.write(matches, checkpoint=tmp_path / checkpoint, trigger={"availableNow": True}, **places)
+
+    finish(written("first"))
+    rows = {place: read(spark, tmp_path / place) for place in ("matches", "late/r", "late/s")}
+    assert all(rows.values())
+    refusal = "which belongs to the checkpoint .*/first; take another path, or go on with that checkpoint"
+    with pytest.raises(hf.SpecError, match=f"hf.write: to writes to .*/matches, {refusal}"):
+        written("second")
+    for kind in ("late_rows", "rejected_rows"):
+        with pytest.raises(hf.SpecError, match=f"hf.write: {kind} of 'r' writes to .*/late/r, {refusal}"):
+            written("second", **{"to": tmp_path / "other", "late_rows": None, kind: tmp_path / "late"})
+    assert not (tmp_path / "second").exists(), "what is refused is not begun"
+    finish(written("first"))
+    assert rows == {place: read(spark, tmp_path / place) for place in rows}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -185,7 +185,8 @@ class Session:
         streams = {name: self._stream_metrics(k, name) for k, name in enumerate(self._schemas)}
         watermark = END if self._closed else self._admission.watermark
         reached = None if watermark == NEVER else watermark
-        return Metrics(streams, self._matches, reached, self.cores.metrics(), self.cores.held)
+        newest = self._admission.progress.reached(list(streams))
+        return Metrics(streams, self._matches, reached, self.cores.metrics(), self.cores.held, newest)
 
     def __enter__(self) -> Self:
         return self

@@ -34,5 +34,5 @@ def another_join(before: str, plan: Plan) -> EngineError:
     return EngineError(
         "The checkpoint was written by another join or for another number of cores"
         f"{f' ({said})' if said else ''}; "
-        "go back to the join it was started with, or start with a new checkpointLocation"
+        "go back to the join it was started with, or start with a new checkpointLocation and a new path"
     )

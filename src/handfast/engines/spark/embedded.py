@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self
 
-from handfast.errors import EngineError, MissingExtraError
+from handfast.errors import EngineError, missing_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,9 +29,7 @@ def check(what: str) -> None:
     """Refuse to start without PySpark and Java, and say what to install; `what` needs them."""
     for package in ("pyspark", "pandas", "google.protobuf"):
         if not _is_there(package):
-            raise MissingExtraError(
-                f"{what} needs the 'spark' extra ({package} is missing): pip install 'handfast[spark]'"
-            )
+            raise missing_extra(f"{what} needs", "spark", package)
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     version = _java_version(java) if java is not None else 0

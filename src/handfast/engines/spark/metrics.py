@@ -29,6 +29,9 @@ def metrics(query: Any) -> Metrics:
     """The counters after the last batch of a query, or in one progress of it."""
     if not hasattr(query, "recentProgress") and not hasattr(query, "observedMetrics") and not isinstance(query, dict):
         raise SpecError(f"hf.metrics takes a StreamingQuery or one progress of it, not {query!r}")
+    died_of = query.exception() if hasattr(query, "exception") else None
+    if died_of is not None:
+        raise died_of
     recent = query.recentProgress if hasattr(query, "recentProgress") else [query]
     for progress in reversed(recent):
         found = in_progress(progress)

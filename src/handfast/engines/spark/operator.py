@@ -38,7 +38,7 @@ from handfast.engines.spark.output import (
 )
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
-from handfast.flow.metrics import Metrics, StreamMetrics
+from handfast.flow.metrics import Metrics, StreamMetrics, latest
 from handfast.flow.order import by_rank
 from handfast.flow.pieces import LIMIT, Limit, gathered, together
 from handfast.flow.time import NEVER, Attention, Horizon
@@ -100,6 +100,7 @@ class JoinProcessor(StatefulProcessor):
             },
             share.matches + matches,
             None if horizon.time == NEVER else horizon.time,
+            newest=latest([share.newest, arrivals.progress.reached(self._plan.join.spec.names)]),
         )
         for kind, stream, data in refused:
             yield kind, stream, data, None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import functions as F
+
+from handfast.engines.spark import workers
 from handfast.errors import SpecError
 
 _CORES = "spark.handfast.cores"
@@ -15,28 +18,32 @@ _ATTEMPTS = "spark.sql.legacy.observeMetricsAggregateAllAttempts"
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
-def configure(spark: Any, *, cores: int) -> None:
-    """Set what joins need on this session, and say so."""
+def configure(spark: Any, *, cores: int | None, quiet: bool) -> None:
+    """Set what joins need on this session, and say so in a line."""
     if not hasattr(spark, "conf"):
         raise SpecError(f"hf.configure takes a Spark session, not {spark!r}")
-    if not isinstance(cores, int) or isinstance(cores, bool) or cores < 1:
+    if cores is not None and (not isinstance(cores, int) or isinstance(cores, bool) or cores < 1):
         raise SpecError(f"hf.configure(spark, cores=…) must be a positive number, not {cores!r}")
+    workers.prepare(spark)
+    slots = _slots(spark)
+    wanted = slots if cores is None else cores
     settings = {
-        _PROVIDER: (_ROCKSDB, "the join keeps its windows in RocksDB"),
-        _CHANGELOG: ("true", "a checkpoint writes what changed, not the whole window"),
-        _PARTITIONS: (str(cores), "one partition for each JoinCore"),
-        _ATTEMPTS: ("true", "a core that runs again leaves the counters of the others in the progress"),
-        _BYTES: (str(64 << 20), "blocks are large: few to an Arrow batch"),
-        _CORES: (str(cores), "how many JoinCores share the windows"),
+        _PROVIDER: _ROCKSDB,  # the join keeps its windows in RocksDB
+        _CHANGELOG: "true",  # a checkpoint writes what changed, not the whole window
+        _PARTITIONS: str(wanted),  # one partition for each JoinCore
+        _ATTEMPTS: "true",  # a core that runs again leaves the counters of the others in the progress
+        _BYTES: str(64 << 20),  # blocks are large: few to an Arrow batch
+        _CORES: str(wanted),  # how many JoinCores share the windows
     }
-    for name, (value, reason) in settings.items():
+    for name, value in settings.items():
         spark.conf.set(name, value)
-        print(f"handfast: {name} = {value} ({reason})")
+    if not quiet:
+        print(_said(wanted, slots))
 
 
 def configured_cores(spark: Any) -> int:
-    """The number of cores that `configure` was called with, or an error with the line that is missing."""
-    way_out = "call hf.configure(spark, cores=…) first, e.g. hf.configure(spark, cores=2)"
+    """The number of cores that `configure` has set, or an error with the line that is missing."""
+    way_out = "call hf.configure(spark) first"
     cores = spark.conf.get(_CORES, None)
     if cores is None:
         raise SpecError(f"This Spark session is not configured for joins; {way_out}")
@@ -46,3 +53,21 @@ def configured_cores(spark: Any) -> int:
     if partitions != cores:
         raise SpecError(f"The session's {_PARTITIONS} was changed to {partitions} after hf.configure; {way_out}")
     return int(cores)
+
+
+def _slots(spark: Any) -> int:
+    """How many tasks the session takes to run at a time: its default parallelism."""
+    context = getattr(spark, "sparkContext", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Spark Connect does not tell, but cuts a range into so many parts
+    return int(spark.range(10_000).select(F.spark_partition_id()).distinct().count())
+
+
+def _said(cores: int, slots: int) -> str:
+    count = "1 core" if cores == 1 else f"{cores} cores"
+    partitions = "1 shuffle partition" if cores == 1 else f"{cores} shuffle partitions"
+    said = f"handfast: {count}: {partitions}, windows in RocksDB, checkpoints of what changed, Arrow batches of 64 MiB"
+    if cores > slots:
+        said += f"; more cores than the {slots} tasks that Spark runs at a time: some wait for others in every batch"
+    return said

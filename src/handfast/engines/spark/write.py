@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from handfast.engines.spark import places as owned
 from handfast.engines.spark.output import LATE, MATCHES, REJECTED, unpack
+from handfast.engines.spark.places import BATCH
 from handfast.errors import SpecError
 
 Place = str | PathLike[str] | Callable[[DataFrame, int], None]
 Places = Place | Mapping[str, Place]
-
-BATCH = "handfast_batch"  # the column, and the folders, that hold a batch's number
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,24 @@ def write(
     source = joined.get(matches) if isinstance(matches, DataFrame) else None
     if source is None:
         raise SpecError(_not_ours(matches))
-    targets = [_Target(MATCHES, None, source.schema, _checked(to, "to"))]
+    targets = [_Target("to", MATCHES, None, source.schema, _checked(to, "to"))]
     for kind, what, places in ((LATE, "late_rows", late_rows), (REJECTED, "rejected_rows", rejected_rows)):
         if places is not None:
             targets += [
-                _Target(kind, position, source.streams[stream], place)
+                _Target(f"{what} of {stream!r}", kind, position, source.streams[stream], place)
                 for position, (stream, place) in enumerate(_by_stream(places, list(source.streams), what).items())
             ]
-    paths = [target.place for target in targets if isinstance(target.place, str)]
-    twice = [path for path in paths if paths.count(path) > 1]
-    if twice:
-        raise SpecError(f"Two kinds of rows would be written to {twice[0]!r}; give each a place of its own")
+    folders: dict[str, str] = {}
+    for target in targets:
+        if isinstance(target.place, str):
+            if target.place in folders:
+                raise SpecError(f"Two kinds of rows would be written to {target.place!r}; give each a place of its own")
+            folders[target.place] = f"hf.write: {target.what}"
+    home = fspath(checkpoint).rstrip("/")
+    owned.check(matches.sparkSession, home, folders, alone=True)
+    owned.mark(matches.sparkSession, home, folders)
     writer = source.output.writeStream.foreachBatch(_Write(tuple(targets)))
-    writer = writer.option("checkpointLocation", fspath(checkpoint))
+    writer = writer.option("checkpointLocation", home)
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:
@@ -72,6 +77,7 @@ def write(
 class _Target:
     """One kind of rows, of one stream unless they are matches, and the place they go to."""
 
+    what: str
     kind: str
     stream: int | None
     schema: StructType
