@@ -36,7 +36,7 @@ def test_a_duration_is_read_as_people_write_it(text: Any, micros: int) -> None:
     assert micros == parse_duration(text, what="it")
 
 
-BAD = ["", "10", "ten minutes", "10 fortnights", "1 month", "10 minutes and", "5 s 3", None, 10]
+BAD = ["", "10", "ten minutes", "10 fortnights", "1500 nanoseconds", "1 month", "10 minutes and", "5 s 3", None, 10]
 
 
 @pytest.mark.parametrize("text", BAD, ids=repr)
@@ -45,7 +45,13 @@ def test_what_is_no_duration_is_refused_with_an_example(text: Any) -> None:
         parse_duration(text, what="the window")
 
 
-@pytest.mark.parametrize("text", ["0 seconds", "-1 minute", "0.4 us", timedelta(0)])
+@pytest.mark.parametrize("text", ["0.4 us", "1.5 microseconds", "0.0000015 seconds", "0.0001 ms"])
+def test_a_duration_has_no_part_finer_than_a_microsecond(text: str) -> None:
+    with pytest.raises(SpecError, match=f"the window must be whole microseconds, the unit of all times, not '{text}'"):
+        parse_duration(text, what="the window")
+
+
+@pytest.mark.parametrize("text", ["0 seconds", "-1 minute", timedelta(0)])
 def test_a_window_is_longer_than_nothing(text: Any) -> None:
     with pytest.raises(SpecError, match="window of stream 'r' must be longer than nothing"):
         parse_window(text, stream="r")

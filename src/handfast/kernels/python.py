@@ -6,11 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import jit, njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from handfast.errors import SpecError
+from handfast.spec.frozen_function import thaw
 from handfast.spec.python_predicate import PythonPredicate
 from handfast.spec.types import Kind, Type
 
@@ -29,7 +30,7 @@ def compiled(predicate: PythonPredicate, kinds: tuple[Type, ...]) -> Any:
     """The loop over columns of these types, or an error that says what Numba does not take."""
     names = [f"column{k}" for k in range(len(kinds))]
     source = _LOOP.format(names=", ".join(names), items=", ".join(f"{name}[i]" for name in names))
-    scope: dict[str, Any] = {"function": njit(nogil=True, boundscheck=True)(predicate.function)}
+    scope: dict[str, Any] = {"function": thaw(predicate.frozen, _jitted)}
     exec(source, scope)  # noqa: S102 — Numba cannot spread a tuple of arrays over the arguments of a call
     flags = types.boolean[::1]
     signature = types.void(flags, flags, *(_number(kind)[::1] for kind in kinds))
@@ -40,6 +41,11 @@ def compiled(predicate: PythonPredicate, kinds: tuple[Type, ...]) -> Any:
             f"Numba cannot compile the predicate {predicate.name!r}; it takes loops, arithmetic and math, no objects:\n"
             f"{str(error).strip()}"
         ) from error
+
+
+def _jitted(function: Any, options: dict[str, Any] | None) -> Any:
+    """A function of the predicate's, with the options that the user has compiled it with."""
+    return jit(**{**(options or {}), "nopython": True, "nogil": True, "boundscheck": True})(function)
 
 
 def run(

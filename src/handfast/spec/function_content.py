@@ -1,4 +1,4 @@
-"""What a Python function does, as a value: its code, and all that the code uses from outside.
+"""What a frozen function does, as plain text in tuples: its code, and all that the code uses from outside.
 
 The same in every process, so that a checkpoint can tell the function it knows from another one.
 """
@@ -6,74 +6,57 @@ The same in every process, so that a checkpoint can tell the function it knows f
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType
 from typing import Any
 
-from handfast.errors import SpecError
+from handfast.spec.frozen_function import Frozen, FrozenModule, Reference, code_of
 
 Content = tuple[Any, ...]
 
 
-def content_of(function: Callable[..., Any], name: str) -> Content:
-    """The content of a function; an error where it uses something that cannot be told from something else."""
-    return _function(function, name, ())
+def content_of(frozen: Frozen) -> Content:
+    """The content of a function: another one for any function that does something else."""
+    return _part(frozen, 0, ())
 
 
-def _function(function: Any, name: str, within: tuple[Any, ...]) -> Content:
-    code: CodeType = function.__code__
-    if code in within:
-        return ("itself", code.co_name)
-    within = (*within, code)
-    try:
-        cells = {n: cell.cell_contents for n, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
-    except ValueError:
-        raise SpecError(f"The predicate {name!r} uses itself; define it at the top of a module") from None
-    used = {n: function.__globals__[n] for n in _names(code) if n in function.__globals__}
-    outside = sorted((n, _value(value, name, n, within)) for n, value in {**used, **cells}.items())
+def _part(frozen: Frozen, place: int, within: tuple[int, ...]) -> Content:
+    part = frozen[place]
+    if place in within:
+        return ("itself", part.name)
+    within = (*within, place)
+    if isinstance(part, FrozenModule):
+        known = ("module", part.name)
+        return known if part.attributes is None else (*known, _outside(frozen, part.attributes, within))
     return (
         "function",
-        _code(code),
-        tuple(outside),
-        tuple(_value(d, name, "a default", within) for d in function.__defaults__ or ()),
+        _code(code_of(part)),
+        _outside(frozen, {**part.used, **part.captured}, within),
+        tuple(_value(default) for default in part.defaults),
     )
 
 
-def _names(code: CodeType) -> set[str]:
-    """The names that code looks up outside, inner functions' too."""
-    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*inner)
+def _outside(frozen: Frozen, values: dict[str, Any], within: tuple[int, ...]) -> Content:
+    return tuple(
+        sorted(
+            (name, _part(frozen, value.place, within) if isinstance(value, Reference) else _value(value))
+            for name, value in values.items()
+        )
+    )
 
 
 def _code(code: CodeType) -> Content:
-    constants = tuple(_code(c) if isinstance(c, CodeType) else _plain(c) for c in code.co_consts)
+    constants = tuple(_code(c) if isinstance(c, CodeType) else _value(c) for c in code.co_consts)
     return code.co_code.hex(), constants, code.co_names, code.co_varnames, code.co_freevars
 
 
-def _value(value: Any, name: str, where: str, within: tuple[Any, ...]) -> Any:
-    """A value that a function uses, as text that is another one for any other value."""
-    inner = getattr(value, "py_func", value)  # what Numba has compiled
-    if isinstance(inner, FunctionType):
-        return _function(inner, name, within)
-    if isinstance(value, ModuleType):
-        return "module", value.__name__
+def _value(value: Any) -> Any:
+    """A value as text that is another one for any other value; a set's members in order, in every process the same."""
     if isinstance(value, BuiltinFunctionType | type):
         return "name", value.__module__, value.__qualname__
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # an array or a number of NumPy's
         return "array", str(value.dtype), getattr(value, "shape", ()), hashlib.blake2b(value.tobytes()).hexdigest()
-    text = _plain(value)
-    if isinstance(text, str) and " at 0x" in text:
-        raise SpecError(
-            f"The predicate {name!r} uses {where!r}, a {type(value).__name__}; a predicate can use numbers, text, "
-            "tuples, arrays, modules and functions from outside"
-        )
-    return text
-
-
-def _plain(value: Any) -> Any:
-    """A constant as text; a set's members in order, which is another one in every process."""
     if isinstance(value, tuple | list):
-        return type(value).__name__, tuple(_plain(item) for item in value)
+        return type(value).__name__, tuple(_value(item) for item in value)
     if isinstance(value, set | frozenset):
         return "set", tuple(sorted(map(repr, value)))
     return repr(value)

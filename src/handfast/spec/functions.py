@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -27,38 +28,38 @@ from handfast.spec.types import (
 )
 
 Bind = Callable[[exp.Expression], Expr]
+Arguments = list[exp.Expression]
 
-# functions of strings and whole numbers: operator, the types of the arguments, the type of the result
-_PLAIN: dict[type[exp.Expression], tuple[Op, tuple[Type, ...], Type]] = {
-    exp.Upper: (Op.UPPER, (STRING,), STRING),
-    exp.Lower: (Op.LOWER, (STRING,), STRING),
-    exp.Reverse: (Op.REVERSE, (STRING,), STRING),
-    exp.Left: (Op.LEFT, (STRING, INT32), STRING),
-    exp.Right: (Op.RIGHT, (STRING, INT32), STRING),
-    exp.Replace: (Op.REPLACE, (STRING, STRING, STRING), STRING),
-    exp.StrPosition: (Op.INSTR, (STRING, STRING), INT32),
-    exp.StartsWith: (Op.STARTS_WITH, (STRING, STRING), BOOLEAN),
-    exp.EndsWith: (Op.ENDS_WITH, (STRING, STRING), BOOLEAN),
-    exp.Contains: (Op.CONTAINS, (STRING, STRING), BOOLEAN),
-    exp.DateDiff: (Op.DATE_DIFF, (DATE, DATE), INT32),
+# operators that mean the same as a function of Spark's
+_OPERATORS: dict[type[exp.Expression], str] = {
+    exp.Like: "LIKE",
+    exp.ILike: "ILIKE",
+    exp.DPipe: "CONCAT",
+    exp.IntDiv: "DIV",
 }
-_PARTS_OF_DATE: dict[type[exp.Expression], Op] = {
-    exp.Year: Op.YEAR,
-    exp.Quarter: Op.QUARTER,
-    exp.Month: Op.MONTH,
-    exp.Day: Op.DAY,
-    exp.DayOfMonth: Op.DAY,
-    exp.DayOfWeek: Op.DAY_OF_WEEK,
-    exp.DayOfYear: Op.DAY_OF_YEAR,
-}
-_PARTS_OF_TIME: dict[type[exp.Expression], Op] = {exp.Hour: Op.HOUR, exp.Minute: Op.MINUTE, exp.Second: Op.SECOND}
-_EXTREMES = {True: Op.GREATEST, False: Op.LEAST}
-# what sqlglot adds to a node that says nothing more than the arguments do
-_SAID_TWICE = {"safe", "coalesce", "ignore_nulls", "unit", "negate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of Spark's: how many arguments it takes here, and how a call of it is bound."""
+
+    least: int
+    most: int | None  # None: any number
+    bind: Callable[[Functions, exp.Expression, Arguments], Expr]
+
+    def check(self, node: exp.Expression, name: str, count: int) -> None:
+        """Refuse a call with too few or too many arguments."""
+        if self.least <= count and (self.most is None or count <= self.most):
+            return
+        if self.most is None:
+            takes = f"{self.least} or more"
+        else:
+            takes = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+        refuse(node, f"has {count} argument{'' if count == 1 else 's'}; {name} takes {takes} in a predicate")
 
 
 class Functions:
-    """Binds the calls of functions; `bind` binds their arguments."""
+    """Binds the calls of functions; `bind` binds their arguments, `condition` those that must be conditions."""
 
     def __init__(self, bind: Bind, condition: Bind) -> None:
         self._bind = bind
@@ -66,75 +67,64 @@ class Functions:
 
     def call(self, node: exp.Expression) -> Expr | None:
         """The tree of a call, or None if this is no function we know."""
-        kind = type(node)
-        if kind is exp.DateDiff and str(node.args.get("unit") or "DAY") != "DAY":
-            refuse(node, "counts another unit than days; subtract the times, and compare with an INTERVAL")
-        if kind in _PLAIN:
-            op, types, to = _PLAIN[kind]
-            return Call(op, self._typed(node, self._arguments(node), types), to)
-        if kind in _PARTS_OF_DATE or kind in _PARTS_OF_TIME:
-            return self._part(node, kind)
-        bound = _BOUND.get(kind)
-        return None if bound is None else bound(self, node)
-
-    # -- arguments -------------------------------------------------------------------------------
-
-    def _arguments(self, node: exp.Expression) -> list[Expr]:
-        """The arguments in their order; sqlglot names each."""
-        parts = [part for name, part in node.args.items() if name not in _SAID_TWICE and part is not None]
-        flat = [each for part in parts for each in (part if isinstance(part, list) else [part])]
-        if not all(isinstance(each, exp.Expression) for each in flat):
-            refuse(node, "is not supported in this form; make it a column of its stream")
-        return [self._bind(each.this if isinstance(each, exp.TsOrDsToDate) else each) for each in flat]
+        if isinstance(node, exp.Case):
+            return self._case(node)
+        if isinstance(node, exp.Concat):
+            # sqlglot does not tell 'a''b', which is a'b in Spark, from 'a' 'b', which is ab
+            refuse(node, "is written as strings side by side; write a quote inside a string as \\', and || between two")
+        name, arguments = _written(node)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            return None
+        function.check(node, name, len(arguments))
+        return function.bind(self, node, arguments)
 
     def _typed(self, node: exp.Expression, args: Sequence[Expr], types: Sequence[Type]) -> tuple[Expr, ...]:
         """The arguments, each of the type it must have."""
-        if len(args) != len(types):
-            refuse(node, f"takes {len(types)} arguments here, not {len(args)}")
         return tuple(_as(arg, to, node) for arg, to in zip(args, types, strict=True))
+
+    def _all(self, arguments: Arguments) -> list[Expr]:
+        return [self._bind(argument) for argument in arguments]
 
     # -- strings ---------------------------------------------------------------------------------
 
-    def like(self, node: exp.Expression, escape: str = "\\") -> Expr:
-        """LIKE and ILIKE, also with NOT; the text beside an escape stands around them."""
-        if isinstance(node.expression, exp.Any | exp.All):
+    def _like(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        text, pattern, *letters = arguments
+        if isinstance(pattern, exp.Any | exp.All):
             refuse(node, "compares with several patterns; write one LIKE for each")
-        text, pattern = self._typed(node, [self._bind(node.this), self._bind(node.expression)], (STRING, STRING))
-        op = Op.ILIKE if isinstance(node, exp.ILike) else Op.LIKE
-        tree = Call(op, (text, pattern, Literal(escape, STRING)), BOOLEAN)
-        if isinstance(pattern, Literal) and pattern.value is not None:
+        escape = self._bind(letters[0]) if letters else Literal("\\", STRING)
+        if not (isinstance(escape, Literal) and isinstance(escape.value, str) and len(escape.value) == 1):
+            refuse(node, "needs one character to escape with, e.g. ESCAPE '/'")
+        typed = self._typed(node, [self._bind(text), self._bind(pattern), escape], (STRING, STRING, STRING))
+        tree = Call(Op(_written(node)[0]), typed, BOOLEAN)
+        if isinstance(typed[1], Literal) and typed[1].value is not None:
             try:
-                rule(tree)("", pattern.value, escape)
+                rule(tree)("", typed[1].value, escape.value)
             except Refused as why:
                 refuse(node, f"has a pattern that Spark refuses: {why}")
-        return Call(Op.NOT, (tree,), BOOLEAN) if node.args.get("negate") else tree
+        return tree
 
-    def _escape(self, node: exp.Expression) -> Expr:
-        letter = node.expression
-        if not (isinstance(letter, exp.Literal) and letter.is_string and len(letter.this) == 1):
-            refuse(node, "needs one character to escape with, e.g. ESCAPE '/'")
-        return self.like(node.this, letter.this)
-
-    def _length(self, node: exp.Expression) -> Expr:
-        (text,) = self._arguments(node)
+    def _length(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        (text,) = self._all(arguments)
         return Call(Op.LENGTH, (text if text.type == BINARY else _as(text, STRING, node),), INT32)
 
-    def _trim(self, node: exp.Expression) -> Expr:
-        op = {"LEADING": Op.LTRIM, "TRAILING": Op.RTRIM}.get(str(node.args.get("position") or ""), Op.TRIM)
-        characters = self._bind(node.expression) if node.expression else Literal(" ", STRING)
-        return Call(op, self._typed(node, [self._bind(node.this), characters], (STRING, STRING)), STRING)
+    def _trim(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        *characters, text = self._all(arguments)  # the characters come first
+        args = [text, *(characters or [Literal(" ", STRING)])]
+        return Call(Op(_written(node)[0]), self._typed(node, args, (STRING, STRING)), STRING)
 
-    def _substring(self, node: exp.Expression) -> Expr:
-        args = self._arguments(node)
+    def _substring(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        args = self._all(arguments)
         args += [Literal(2**31 - 1, INT32)] * (3 - len(args))
         text = BINARY if args[0].type == BINARY else STRING
         return Call(Op.SUBSTRING, self._typed(node, args, (text, INT32, INT32)), text)
 
-    def _concat(self, node: exp.Expression) -> Expr:
-        if not node.args.get("safe"):
-            # sqlglot does not tell 'a''b', which is a'b in Spark, from 'a' 'b', which is ab
-            refuse(node, "is written as strings side by side; write a quote inside a string as \\', and || between two")
-        args = self._arguments(node)
+    def _locate(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        part, text = self._all(arguments)
+        return Call(Op.INSTR, self._typed(node, [text, part], (STRING, STRING)), INT32)
+
+    def _concat(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        args = self._all(arguments) or [Literal("", STRING)]
         text = BINARY if all(arg.type == BINARY for arg in args) else STRING
         return Call(Op.CONCAT, self._typed(node, args, [text] * len(args)), text)
 
@@ -151,48 +141,40 @@ class Functions:
         default = node.args.get("default")
         return _choice(conditions, [*values, self._bind(default) if default else Literal(None, NULL)], node)
 
-    def _if(self, node: exp.Expression) -> Expr:
-        other = node.args.get("false")
-        values = [self._bind(node.args["true"]), self._bind(other) if other else Literal(None, NULL)]
-        return _choice([self._condition(node.this)], values, node)
+    def _if(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        condition, *values = arguments
+        return _choice([self._condition(condition)], self._all(values), node)
 
-    def _null_if(self, node: exp.Expression) -> Expr:
-        value = self._bind(node.this)
-        same = Call(Op.EQ, unify(value, self._bind(node.expression), node), BOOLEAN)
+    def _null_if(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        value, other = self._all(arguments)
+        same = Call(Op.EQ, unify(value, other, node), BOOLEAN)
         return _choice([same], [Literal(None, value.type), value], node)
 
-    def _chosen(self, node: exp.Expression) -> Expr:
-        op = Op.COALESCE if isinstance(node, exp.Coalesce) else _EXTREMES[isinstance(node, exp.Greatest)]
-        args = alike(self._arguments(node), node)
-        return args[0] if len(args) == 1 else Call(op, tuple(args), args[0].type)
+    def _is_null(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        return Call(Op.IS_NULL, tuple(self._all(arguments)), BOOLEAN)
 
-    def _is_nan(self, node: exp.Expression) -> Expr:
-        number = _as(self._bind(node.this), DOUBLE, node)
+    def _is_not_null(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        return Call(Op.NOT, (self._is_null(node, arguments),), BOOLEAN)
+
+    def _is_nan(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        (number,) = self._typed(node, self._all(arguments), (DOUBLE,))
         return Call(Op.SAME, (number, Literal(float("nan"), DOUBLE)), BOOLEAN)
 
     # -- numbers ---------------------------------------------------------------------------------
 
-    def _of_double(self, node: exp.Expression) -> Expr:
-        op = Op.SQRT if isinstance(node, exp.Sqrt) else Op.SIGN
-        return Call(op, self._typed(node, self._arguments(node), (DOUBLE,)), DOUBLE)
+    def _absolute(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        (tree,) = self._all(arguments)
+        if not (tree.type.is_numeric or tree.type == INTERVAL):
+            refuse(node, f"needs a number, not {tree.type}")
+        return Call(Op.ABS, (tree,), tree.type)
 
-    def _whole(self, node: exp.Expression) -> Expr:
-        args = self._arguments(node)
-        if len(args) != 1:
-            refuse(node, "takes one argument here; write ROUND, or make it a column of its stream")
-        (number,) = args
-        type_ = number.type
-        if type_.is_integer or type_ == NULL:
-            return cast(number, INT64)
-        op = Op.FLOOR if isinstance(node, exp.Floor) else Op.CEIL
-        if type_.kind is Kind.DECIMAL:
-            to = Type(Kind.DECIMAL, min(type_.precision - type_.scale + 1, MAX_PRECISION), 0)
-            return Call(op, (number,), to) if type_.scale else number
-        return Call(op, (_as(number, DOUBLE, node),), INT64)
+    def _remainder(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        a, b = self._all(arguments)
+        return arithmetic(Op.MOD, a, b, node)
 
-    def _round(self, node: exp.Expression) -> Expr:
-        args = self._arguments(node)
-        number, digits = args if len(args) == 2 else (args[0], Literal(0, INT32))
+    def _round(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        number, *rest = self._all(arguments)
+        digits = rest[0] if rest else Literal(0, INT32)
         type_ = number.type
         if not isinstance(digits, Literal) or digits.type != INT32 or not isinstance(digits.value, int):
             refuse(node, "must name the number of digits as a constant")
@@ -205,73 +187,190 @@ class Functions:
             type_ = Type(Kind.DECIMAL, min(whole + kept, MAX_PRECISION), kept)
         return Call(Op.ROUND, (number, digits), type_)
 
-    def _int_div(self, node: exp.Expression) -> Expr:
-        a, b = self._arguments(node)
+    def _int_div(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        a, b = self._all(arguments)
         if not all(t.is_integer or t.kind is Kind.DECIMAL for t in (a.type, b.type)):
             refuse(node, f"cannot be computed with {a.type} and {b.type}")
         return Call(Op.INT_DIV, (a, b), INT64)
 
     # -- dates and times -------------------------------------------------------------------------
 
-    def _part(self, node: exp.Expression, kind: type[exp.Expression]) -> Expr:
-        args = self._arguments(node)
-        if len(args) != 1:
-            refuse(node, "takes one argument")
-        (time,) = args
-        of_time = _PARTS_OF_TIME.get(kind)
-        if of_time is not None:
-            if not time.type.is_timestamp:
-                refuse(node, f"needs a timestamp, not {time.type}")
-            return Call(of_time, (time,), INT32)
-        if not (time.type.is_timestamp or time.type == DATE):
-            refuse(node, f"needs a date or a timestamp, not {time.type}")
-        return Call(_PARTS_OF_DATE[kind], (time,), INT32)
-
-    def _trunc(self, node: exp.Expression) -> Expr:
-        unit, time = node.args["unit"].name.upper(), self._bind(node.this)
-        if unit not in TRUNC_UNITS:
+    def _trunc(self, node: exp.Expression, arguments: Arguments) -> Expr:
+        unit, time = self._all(arguments)
+        if not isinstance(unit, Literal) or str(unit.value).upper() not in TRUNC_UNITS:
             refuse(node, f"truncates to no unit of {', '.join(TRUNC_UNITS)}")
         if time.type != TIMESTAMP:
             refuse(node, f"needs a timestamp with a zone, not {time.type}")
-        fixed = FIXED_UNITS.get(unit)
-        start = Literal(unit, STRING) if fixed is None else Literal(fixed, INTERVAL)
+        name = str(unit.value).upper()
+        fixed = FIXED_UNITS.get(name)
+        start = Literal(name, STRING) if fixed is None else Literal(fixed, INTERVAL)
         return Call(Op.DATE_TRUNC, (start, time), TIMESTAMP)
 
-    def _add_days(self, node: exp.Expression) -> Expr:
-        # sqlglot writes date_sub(day, n) as day + n * -1
-        minus_one = exp.Neg(this=exp.Literal.number(1))
-        subtracts = isinstance(node.expression, exp.Mul) and node.expression.expression == minus_one
-        op, count = (Op.SUB, node.expression.this) if subtracts else (Op.ADD, node.expression)
-        day, days = self._bind(node.this), self._bind(count)
-        if day.type != DATE or node.args["unit"].name != "DAY":
+
+def _written(node: exp.Expression) -> tuple[str, Arguments]:
+    """The function that a node calls, and its arguments; an operator is written as the call that means the same."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper(), node.expressions
+    if isinstance(node, exp.Escape):
+        name, arguments = _written(node.this)
+        return name, [*arguments, node.expression]
+    if type(node) in _OPERATORS:
+        return _OPERATORS[type(node)], [node.this, node.expression]
+    return "", []
+
+
+def _plain(op: Op, types: Sequence[Type], to: Type, *defaults: Literal) -> Function:
+    """A function of strings, dates or numbers: the types of its arguments and its own; the last may be left out."""
+
+    def bind(functions: Functions, node: exp.Expression, arguments: Arguments) -> Expr:
+        args = functions._all(arguments)
+        args += defaults[len(defaults) - (len(types) - len(args)) :]
+        return Call(op, functions._typed(node, args, types), to)
+
+    return Function(len(types) - len(defaults), len(types), bind)
+
+
+def _chosen(op: Op, least: int, most: int | None) -> Function:
+    """The first that is not NULL, the greatest or the least of some values."""
+
+    def bind(functions: Functions, node: exp.Expression, arguments: Arguments) -> Expr:
+        args = alike(functions._all(arguments), node)
+        return args[0] if len(args) == 1 else Call(op, tuple(args), args[0].type)
+
+    return Function(least, most, bind)
+
+
+def _whole(op: Op) -> Function:
+    """The whole number below or above."""
+
+    def bind(functions: Functions, node: exp.Expression, arguments: Arguments) -> Expr:
+        (number,) = functions._all(arguments)
+        type_ = number.type
+        if type_.is_integer or type_ == NULL:
+            return cast(number, INT64)
+        if type_.kind is Kind.DECIMAL:
+            to = Type(Kind.DECIMAL, min(type_.precision - type_.scale + 1, MAX_PRECISION), 0)
+            return Call(op, (number,), to) if type_.scale else number
+        return Call(op, (_as(number, DOUBLE, node),), INT64)
+
+    return Function(1, 1, bind)
+
+
+def _part(op: Op, *, of_dates: bool) -> Function:
+    """A part of a timestamp, or of a date as well."""
+
+    def bind(functions: Functions, node: exp.Expression, arguments: Arguments) -> Expr:
+        (time,) = functions._all(arguments)
+        if not (time.type.is_timestamp or (of_dates and time.type == DATE)):
+            refuse(node, f"needs a {'date or a ' if of_dates else ''}timestamp, not {time.type}")
+        return Call(op, (time,), INT32)
+
+    return Function(1, 1, bind)
+
+
+def _days_later(op: Op) -> Function:
+    """A date so many days later or earlier."""
+
+    def bind(functions: Functions, node: exp.Expression, arguments: Arguments) -> Expr:
+        day, days = functions._all(arguments)
+        if day.type != DATE:
             refuse(node, f"adds days to a {day.type}, not to a date")
         return arithmetic(op, day, days, node)
 
+    return Function(2, 2, bind)
 
-_BOUND: dict[type[exp.Expression], Callable[[Functions, exp.Expression], Expr]] = {
-    exp.Like: Functions.like,
-    exp.ILike: Functions.like,
-    exp.Escape: Functions._escape,
-    exp.Length: Functions._length,
-    exp.Trim: Functions._trim,
-    exp.Substring: Functions._substring,
-    exp.Concat: Functions._concat,
-    exp.DPipe: Functions._concat,
-    exp.Case: Functions._case,
-    exp.If: Functions._if,
-    exp.Nullif: Functions._null_if,
-    exp.Coalesce: Functions._chosen,
-    exp.Greatest: Functions._chosen,
-    exp.Least: Functions._chosen,
-    exp.IsNan: Functions._is_nan,
-    exp.Sqrt: Functions._of_double,
-    exp.Sign: Functions._of_double,
-    exp.Floor: Functions._whole,
-    exp.Ceil: Functions._whole,
-    exp.Round: Functions._round,
-    exp.IntDiv: Functions._int_div,
-    exp.TimestampTrunc: Functions._trunc,
-    exp.TsOrDsAdd: Functions._add_days,
+
+def _cast_to(target: str) -> Function:
+    """A type's name as a function: INT(x) is CAST(x AS INT)."""
+
+    def bind(functions: Functions, node: exp.Expression, arguments: Arguments) -> Expr:
+        return functions._bind(exp.Cast(this=arguments[0], to=exp.DataType.build(target, dialect="spark")))
+
+    return Function(1, 1, bind)
+
+
+_LENGTH = Function(1, 1, Functions._length)
+_TRIM = Function(1, 2, Functions._trim)
+_SUBSTRING = Function(2, 3, Functions._substring)
+_LOCATE = Function(2, 2, Functions._locate)
+_LIKE = Function(2, 3, Functions._like)
+_UPPER = _plain(Op.UPPER, (STRING,), STRING)
+_LOWER = _plain(Op.LOWER, (STRING,), STRING)
+_SIGN = _plain(Op.SIGN, (DOUBLE,), DOUBLE)
+_CEIL = _whole(Op.CEIL)
+_NVL = _chosen(Op.COALESCE, 2, 2)
+_DAY = _part(Op.DAY, of_dates=True)
+_DATE_ADD = _days_later(Op.ADD)
+_DATE_DIFF = _plain(Op.DATE_DIFF, (DATE, DATE), INT32)
+
+# every function of Spark's that a predicate can call, by its name
+FUNCTIONS: dict[str, Function] = {
+    "UPPER": _UPPER,
+    "UCASE": _UPPER,
+    "LOWER": _LOWER,
+    "LCASE": _LOWER,
+    "LENGTH": _LENGTH,
+    "LEN": _LENGTH,
+    "CHAR_LENGTH": _LENGTH,
+    "CHARACTER_LENGTH": _LENGTH,
+    "TRIM": _TRIM,
+    "LTRIM": _TRIM,
+    "RTRIM": _TRIM,
+    "SUBSTRING": _SUBSTRING,
+    "SUBSTR": _SUBSTRING,
+    "LEFT": _plain(Op.LEFT, (STRING, INT32), STRING),
+    "RIGHT": _plain(Op.RIGHT, (STRING, INT32), STRING),
+    "REVERSE": _plain(Op.REVERSE, (STRING,), STRING),
+    "CONCAT": Function(0, None, Functions._concat),
+    "REPLACE": _plain(Op.REPLACE, (STRING, STRING, STRING), STRING, Literal("", STRING)),
+    "INSTR": _plain(Op.INSTR, (STRING, STRING), INT32),
+    "LOCATE": _LOCATE,
+    "POSITION": _LOCATE,
+    "STARTSWITH": _plain(Op.STARTS_WITH, (STRING, STRING), BOOLEAN),
+    "ENDSWITH": _plain(Op.ENDS_WITH, (STRING, STRING), BOOLEAN),
+    "CONTAINS": _plain(Op.CONTAINS, (STRING, STRING), BOOLEAN),
+    "LIKE": _LIKE,
+    "ILIKE": _LIKE,
+    "IF": Function(3, 3, Functions._if),
+    "COALESCE": _chosen(Op.COALESCE, 1, None),
+    "NVL": _NVL,
+    "IFNULL": _NVL,
+    "NULLIF": Function(2, 2, Functions._null_if),
+    "GREATEST": _chosen(Op.GREATEST, 2, None),
+    "LEAST": _chosen(Op.LEAST, 2, None),
+    "ISNULL": Function(1, 1, Functions._is_null),
+    "ISNOTNULL": Function(1, 1, Functions._is_not_null),
+    "ISNAN": Function(1, 1, Functions._is_nan),
+    "ABS": Function(1, 1, Functions._absolute),
+    "SIGN": _SIGN,
+    "SIGNUM": _SIGN,
+    "SQRT": _plain(Op.SQRT, (DOUBLE,), DOUBLE),
+    "FLOOR": _whole(Op.FLOOR),
+    "CEIL": _CEIL,
+    "CEILING": _CEIL,
+    "ROUND": Function(1, 2, Functions._round),
+    "DIV": Function(2, 2, Functions._int_div),
+    "MOD": Function(2, 2, Functions._remainder),
+    "YEAR": _part(Op.YEAR, of_dates=True),
+    "QUARTER": _part(Op.QUARTER, of_dates=True),
+    "MONTH": _part(Op.MONTH, of_dates=True),
+    "DAY": _DAY,
+    "DAYOFMONTH": _DAY,
+    "DAYOFWEEK": _part(Op.DAY_OF_WEEK, of_dates=True),
+    "DAYOFYEAR": _part(Op.DAY_OF_YEAR, of_dates=True),
+    "HOUR": _part(Op.HOUR, of_dates=False),
+    "MINUTE": _part(Op.MINUTE, of_dates=False),
+    "SECOND": _part(Op.SECOND, of_dates=False),
+    "DATE_TRUNC": Function(2, 2, Functions._trunc),
+    "DATE_ADD": _DATE_ADD,
+    "DATEADD": _DATE_ADD,
+    "DATE_SUB": _days_later(Op.SUB),
+    "DATEDIFF": _DATE_DIFF,
+    "DATE_DIFF": _DATE_DIFF,
+    **{name: _cast_to(name) for name in ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")},
+    "DATE": _cast_to("DATE"),
+    "TIMESTAMP": _cast_to("TIMESTAMP"),
+    "TO_TIMESTAMP": _cast_to("TIMESTAMP"),
 }
 
 

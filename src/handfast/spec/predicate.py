@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import ParseError, TokenError
 
 from handfast.errors import SpecError
@@ -15,6 +14,7 @@ from handfast.spec import literals
 from handfast.spec.coerce import arithmetic, cast, checked_decimal, explicit_cast, unify
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, balanced, depth
 from handfast.spec.functions import Functions
+from handfast.spec.grammar import SUFFIX, SparkConditions
 from handfast.spec.refusal import mismatch, refuse
 from handfast.spec.schema import Schema, nearest
 from handfast.spec.types import (
@@ -69,8 +69,7 @@ def parse(text: str) -> exp.Expression:
     if not isinstance(text, str) or not text.strip():
         raise SpecError("A join needs a predicate; write it as SQL, e.g. on='r.x = s.x', or on='TRUE' for every pair")
     try:
-        # Databricks' dialect is Spark's in ANSI mode: CAST is not TRY_CAST there
-        statements = sqlglot.parse(text, dialect="databricks")
+        statements = sqlglot.parse(text, dialect=SparkConditions)
     except (ParseError, TokenError) as error:
         raise SpecError(_syntax_message(text, error)) from None
     except RecursionError:
@@ -109,7 +108,7 @@ def _unclosed(text: str) -> int:
 
 
 def _is_keyword(word: str) -> bool:
-    return word.upper() in Databricks.Tokenizer.KEYWORDS and not word.isdigit()
+    return word.upper() in SparkConditions.Tokenizer.KEYWORDS and not word.isdigit()
 
 
 def bind(text: str, schemas: Mapping[str, Schema]) -> Expr:
@@ -174,16 +173,12 @@ class _Binder:
             return self._is(node)
         if type(node) in _ARITHMETIC:
             return arithmetic(_ARITHMETIC[type(node)], self.bind(node.this), self.bind(node.expression), node)
-        if isinstance(node, exp.Neg | exp.Abs):
-            return self._signed(node)
+        if isinstance(node, exp.Neg):
+            return self._negative(node)
         if isinstance(node, exp.Interval):
             return literals.interval(node)
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             return self._explicit_cast(node)
-        if isinstance(node, exp.Anonymous) and node.name.lower() in ("isnull", "isnotnull"):
-            for argument in node.expressions:
-                empty = Call(Op.IS_NULL, (self.bind(argument),), BOOLEAN)
-                return empty if node.name.lower() == "isnull" else _not(empty)
         tree = self._functions.call(node)
         if tree is not None:
             return tree
@@ -235,8 +230,6 @@ class _Binder:
         return Call(Op(sign), (a, b), BOOLEAN)
 
     def _between(self, node: exp.Between) -> Expr:
-        if node.args.get("symmetric"):
-            refuse(node, "is not Spark SQL; write the bounds in order, without SYMMETRIC")
         low = self._comparison(node, ">=", node.this, node.args["low"])
         high = self._comparison(node, "<=", node.this, node.args["high"])
         return Call(Op.AND, (low, high), BOOLEAN)
@@ -262,17 +255,16 @@ class _Binder:
             return Call(Op.SAME, (self._condition(node.this), truth), BOOLEAN)
         return refuse(node, "must be IS [NOT] NULL, TRUE or FALSE")
 
-    def _signed(self, node: exp.Neg | exp.Abs) -> Expr:
-        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+    def _negative(self, node: exp.Neg) -> Expr:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return literals.number("-" + node.this.this)  # so that the smallest bigint can be written
-        if isinstance(node, exp.Neg) and _is_small_integer(node.this):
+        if _is_small_integer(node.this):
             to = _CAST_TARGETS[node.this.to.sql(dialect="spark").upper()]
             return literals.small_integer("-" + node.this.this.this, to, node)
         tree = self.bind(node.this)
-        allowed = tree.type.is_numeric or tree.type == INTERVAL
-        if not allowed:
+        if not (tree.type.is_numeric or tree.type == INTERVAL):
             refuse(node, f"needs a number, not {tree.type}")
-        return Call(Op.NEG if isinstance(node, exp.Neg) else Op.ABS, (tree,), tree.type)
+        return Call(Op.NEG, (tree,), tree.type)
 
     def _explicit_cast(self, node: exp.Cast) -> Expr:
         target = node.to.sql(dialect="spark").upper()
@@ -281,6 +273,8 @@ class _Binder:
             return literals.moment(text, target, node)
         if text is not None and target.startswith("DECIMAL") and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", text):
             return explicit_cast(literals.number(text if "." in text else text + "."), self._target(node, target), node)
+        if target == "FLOAT" and node.to.meta.get(SUFFIX):
+            return literals.short_float(node.this.this)
         if _is_small_integer(node):
             return literals.small_integer(node.this.this, _CAST_TARGETS[target], node)
         tree = self.bind(node.this)

@@ -10,6 +10,7 @@ from typing import Any
 
 from handfast.errors import SpecError
 from handfast.spec.expression import Call, Column, Op
+from handfast.spec.frozen_function import Frozen, freeze, thaw
 from handfast.spec.function_content import content_of
 from handfast.spec.schema import Schema
 from handfast.spec.types import BOOLEAN, Kind, Type
@@ -17,12 +18,20 @@ from handfast.spec.types import BOOLEAN, Kind, Type
 
 @dataclass(frozen=True, slots=True)
 class PythonPredicate:
-    """A Python function as a predicate; two are the same when name, parameters and code are."""
+    """A Python function as a predicate, as it was when this was made; two are the same when what they do is."""
 
     name: str
     parameters: tuple[str, ...]
-    code: str  # a digest
-    function: Callable[..., Any] = field(repr=False, compare=False)
+    code: str  # a digest of the code and of all that it uses
+    frozen: Frozen = field(repr=False, compare=False)
+    function: Callable[..., Any] = field(repr=False, compare=False, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", thaw(self.frozen))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What travels is the frozen function: the live one is none that a module has."""
+        return PythonPredicate, (self.name, self.parameters, self.code, self.frozen)
 
     def places(self, streams: tuple[str, ...]) -> list[tuple[str, str]]:
         """The stream and the column that each parameter names."""
@@ -64,7 +73,7 @@ def predicate(function: Callable[..., Any]) -> PythonPredicate:
     Its parameters name the columns that it reads, each as `<stream>_<column>`. It gets numbers and booleans as they
     are, dates as days and timestamps as microseconds since 1970. Numba compiles it, so its integers have 64 bits. Where
     one of its values is NULL it is not called and the pair does not match; nor does a pair that it raises an error for.
-    What it uses from outside, global or captured, counts as it is now.
+    What it uses from outside, also through the functions that it calls, counts as it is now.
 
     Args:
         function: A function that Numba can compile, such as `lambda r_x, s_x: abs(r_x - s_x) < 5`.
@@ -77,9 +86,9 @@ def predicate(function: Callable[..., Any]) -> PythonPredicate:
     if not kinds:
         raise SpecError(f"The predicate {function.__name__!r} has no parameters; name the columns it reads, like r_x")
     name = function.__name__ if function.__name__.isidentifier() else "lambda"
-    content = repr(content_of(function, name))
-    digest = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-    return PythonPredicate(name, tuple(inspect.signature(function).parameters), digest, function)
+    frozen = freeze(function, name)
+    digest = hashlib.blake2b(repr(content_of(frozen)).encode(), digest_size=8).hexdigest()
+    return PythonPredicate(name, tuple(inspect.signature(function).parameters), digest, frozen)
 
 
 def _is_plain(type_: Type) -> bool:

@@ -77,7 +77,9 @@ def parse_duration(text: Duration, *, what: str) -> int:
         position = part.end()
     if position == 0 or position < len(text):
         raise SpecError(f"{what} must be a duration like '10 minutes', '500 ms' or '1 hour 30 minutes', not {text!r}")
-    return round(total)
+    if total.denominator != 1:
+        raise SpecError(f"{what} must be whole microseconds, the unit of all times, not {text!r}")
+    return int(total)
 
 
 def parse_window(window: Duration | Window, *, stream: str) -> Window:
