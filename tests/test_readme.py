@@ -40,7 +40,7 @@ def kept(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for query in spark.streams.active:
         query.stop()
-    for name in ("refused", "matches"):
+    for name in ("refused", "matches", "seconds"):
         spark.catalog.dropTempView(name)
     for name in spark.conf.getAll.keys() - before.keys():
         spark.conf.unset(name)
