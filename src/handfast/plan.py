@@ -150,7 +150,8 @@ class Plan:
         if self.local_join == SCAN:
             return Choice(what, "none: SIMD scan", "it was asked for")
         if self.local_join == MERGE and pair.bands:
-            return Choice(what, "merge of sorted blocks, on the first band", "it was asked for")
+            sorted_by = "the equalities and the first band" if pair.equalities else "the first band"
+            return Choice(what, f"merge of blocks sorted by {sorted_by}", "it was asked for")
         if not pair.indexed:
             return Choice(what, "none: SIMD scan", "no equality and no band of constant width to find candidates by")
         parts = []
