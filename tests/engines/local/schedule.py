@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import Windows
 from handfast.engines.local.channel import Bell
-from handfast.engines.local.handshake import HandshakeChain, R, S, Signal, turns
+from handfast.engines.local.handshake import HandshakeChain, Message, R, S, Signal, turns
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
@@ -58,17 +58,20 @@ class Walk:
         self.chain = HandshakeChain(plan, cores, LocalSizes(), capacity=capacity, driver=Bell())
         self.found: list[pa.RecordBatch] = []
         windows = Windows(plan, rows)
-        self.unsent = [message for step in fed(case, plan) for message in windows.messages(*step)]
-        self.unsent += [(R, Signal.FLUSH), (S, Signal.FLUSH)]
-        self.unsent.reverse()
-        self.moves = [self.send, *(turn for core in self.chain.cores for turn in turns(core, self.found.append))]
+        self.unsent: tuple[deque[Message], deque[Message]] = (deque(), deque())
+        for step in fed(case, plan):
+            for end, message in windows.messages(*step):
+                self.unsent[end].append(message)
+        for own in self.unsent:
+            own.append(Signal.FLUSH)
+        sends = (lambda: self.send(R), lambda: self.send(S))
+        self.moves = [*sends, *(turn for core in self.chain.cores for turn in turns(core, self.found.append))]
 
-    def send(self) -> bool:
-        """Let the driver send its next message, if there is room for it."""
-        if not self.unsent or not self.chain.entries[self.unsent[-1][0]].room:
+    def send(self, end: int) -> bool:
+        """Let the driver send its next message at one end, if there is room for it."""
+        if not self.unsent[end] or not self.chain.entries[end].room:
             return False
-        end, message = self.unsent.pop()
-        self.chain.entries[end].send(message)
+        self.chain.entries[end].send(self.unsent[end].popleft())
         return True
 
     def run(self, chance: random.Random) -> None:
@@ -78,7 +81,7 @@ class Walk:
             for _ in range(chance.randrange(1, 40)):
                 if any(weights):
                     chance.choices(self.moves, weights)[0]()
-            if not self.unsent and self.chain.is_flushed and not sum(move() for move in self.moves):
+            if not any(self.unsent) and self.chain.is_flushed and not sum(move() for move in self.moves):
                 return
         raise AssertionError("the chain does not come to its end")
 

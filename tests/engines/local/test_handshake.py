@@ -22,6 +22,8 @@ from tests.strategies import SHAPES, Case
 CORES = (1, 2, 3, 4, 7)
 SCHEDULES = 500
 CHUNK = 50
+MUTATED = 30  # schedules that each mutant runs through
+FLOOR = 3  # so many of them tell, at least
 
 
 @pytest.mark.parametrize("start", range(0, SCHEDULES, CHUNK))
@@ -53,8 +55,8 @@ def two_cores() -> Walk:
     tables = {"r": ROWS, "s": ROWS}
     walk = Walk(Case(SHAPES[0], ("r", "s"), spec, "1 minute", tables, [tables], 2), cores=2, capacity=8, rows=1)
     left, right = walk.chain.cores
-    assert walk.send()
-    assert walk.send()
+    assert walk.send(R)
+    assert walk.send(S)
     assert left.process_left(walk.found.append)
     assert right.process_right(walk.found.append)
     return walk
@@ -240,12 +242,21 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_the_schedules_catch_a_broken_rule(mutant: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedules_catch_a_broken_rule(
+    mutant: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
     mutant(monkeypatch)
-    assert any(not holds(seed) for seed in range(SCHEDULES)), "no schedule tells the broken chain from a right one"
+    told = sum(not holds(seed) for seed in range(MUTATED))
+    record_property(f"of {MUTATED} walks that tell {mutant.__name__}", told)
+    assert told >= FLOOR, f"only {told} of {MUTATED} schedules tell the broken chain from a right one"
 
 
 def holds(seed: int) -> bool:
     """Whether a schedule finds what is right."""
     case = scheduled_case(seed)
-    return case.expected_at_close() == walked(case, seed, cores=CORES[seed % len(CORES)])
+    try:
+        return case.expected_at_close() == walked(case, seed, cores=CORES[seed % len(CORES)])
+    except Exception:  # noqa: BLE001 — what is broken may fail as it likes
+        return False

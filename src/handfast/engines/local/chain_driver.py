@@ -42,7 +42,7 @@ class ChainDriver:
         bells = [core.bell for core in self.chain.cores]
         self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
         weakref.finalize(self, self._crew.stop)
-        self._windows = Windows(plan)
+        self._windows = Windows(plan, _ROWS)
         # for each end, messages for which there was no room yet; removals go into the end opposite to their tuples
         self._unsent: tuple[deque[Message], deque[Message]] = (deque(), deque())
         self._collector = InOrder() if plan.join.spec.in_order else None
@@ -153,7 +153,7 @@ def _work(core: HandshakeCore, found: Found, driver: Bell) -> Callable[[], bool]
 class Windows:
     """What the driver knows: which blocks are in the chain, in the order they entered it, and when each has to go."""
 
-    def __init__(self, plan: Plan, rows: int = _ROWS) -> None:
+    def __init__(self, plan: Plan, rows: int) -> None:
         self._rows = rows
         self._spans = [window_span(s.window, k) for k, s in enumerate(plan.join.spec.streams)]
         self._stamped = plan.join.stamped

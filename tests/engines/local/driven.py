@@ -1,0 +1,152 @@
+"""The real driver, crew and ordered collector, in threads whose every switch is chosen by a seed."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from handfast.engines.local.balance import LocalSizes
+from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.cores import Cores, Tally
+from handfast.engines.local.low_latency import LowLatency
+from handfast.engines.local.options import HANDSHAKE
+from handfast.flow.batch import schema_of
+from handfast.plan import LOCAL_JOINS, Plan, make_plan
+from tests.agreement.order import groups, stands_in_order
+from tests.engines.local.baton import by_turns
+from tests.engines.local.schedule import fed, scheduled_case
+from tests.judges.rows import multiset, result_of, tables_of
+from tests.strategies import SHAPES, Case
+
+CORES = (1, 2, 3, 4)
+_BURSTS = 10
+_BURST = 5_000_000  # microseconds
+
+
+class Wrong(AssertionError):
+    """What a schedule shows."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A case, and what is right."""
+
+    case: Case
+    at_close: Any
+    of_steps: Any
+    in_order: Any
+
+    @staticmethod
+    @cache
+    def of(seed: int) -> Judged:
+        """The case of a seed; every other one has to give its matches in order."""
+        case = ordered_case(seed) if seed % 2 else scheduled_case(seed)
+        in_order = groups(case, tables_of(case.admitted)) if case.spec.in_order else None
+        return Judged(case, case.expected_at_close(), case.expected_of_steps(), in_order)
+
+
+def ordered_case(seed: int) -> Case:
+    """Many matches that have to come in order; the streams come in bursts, so that one lags behind the other."""
+    chance = random.Random(seed)
+    times: dict[str, list[int]] = {"r": [], "s": []}
+    for burst in range(_BURSTS):
+        many = chance.choice("rs")
+        for name, own in times.items():
+            count = 6 if name == many else 1
+            own += sorted(burst * _BURST + chance.randrange(_BURST) for _ in range(count))
+    tables = {
+        name: pa.table(
+            {
+                "ts": pa.array(own, pa.timestamp("us")),
+                "x": [chance.randrange(3) for _ in own],
+                "n": list(range(len(own))),
+            }
+        )
+        for name, own in times.items()
+    }
+    cuts = [0, *sorted(chance.sample(range(_BURSTS * _BURST), 8)), _BURSTS * _BURST]
+    steps = [
+        {name: table.slice(*_between(times[name], *between)) for name, table in tables.items()}
+        for between in pairwise(cuts)
+    ]
+    windows = chance.choice(("20 seconds", "12 rows", {"r": "30 seconds", "s": "8 rows"}))
+    asked = {"on": chance.choice(("r.x = s.x", "r.x < s.x")), "window": windows, "time": "ts", "in_order": True}
+    return Case(SHAPES[0], ("r", "s"), asked, "0 seconds", tables, steps, 2, origin=f"ordered_case({seed})")
+
+
+def _between(times: list[int], first: int, end: int) -> tuple[int, int]:
+    """Where the tuples of these times begin, and how many they are."""
+    start = bisect_left(times, first)
+    return start, bisect_left(times, end) - start
+
+
+def check(seed: int, forwarding: str) -> None:
+    """Run the case of a seed by the schedule of that seed; raise if anything is wrong with what comes of it."""
+    judged, chance = Judged.of(seed), random.Random(seed)
+    plan = _plan(judged.case, forwarding, chance)
+    capacity, rows, waits = chance.choice((2, 3, 8)), chance.choice((1, 1, 2, 5)), chance.choice((0.0, 0.5, 1.0))
+    with by_turns(chance, capacity=capacity, rows=rows):
+        cores: Cores = (
+            ChainDriver(plan, LocalSizes()) if forwarding == HANDSHAKE else LowLatency(plan, LocalSizes(), threads=True)
+        )
+        try:
+            found, before = _fed(cores, judged.case, plan, chance, waits)
+        finally:
+            cores.stop()
+    rows_found = [row for batch in found for row in result_of(pa.Table.from_batches([batch]))]
+    if judged.at_close != multiset(rows_found):
+        raise Wrong(f"seed {seed}: other matches")
+    if judged.in_order is not None and not stands_in_order(rows_found, judged.in_order):
+        raise Wrong(f"seed {seed}: another order")
+    if forwarding != HANDSHAKE and waits == 1.0:
+        early = [row for batch in found[:before] for row in result_of(pa.Table.from_batches([batch]))]
+        if judged.of_steps != multiset(early):
+            raise Wrong(f"seed {seed}: matches that come late")
+
+
+def holds(seed: int, forwarding: str) -> bool:
+    """Whether a schedule finds nothing wrong."""
+    try:
+        check(seed, forwarding)
+    except Exception:  # noqa: BLE001 — what is broken may fail as it likes
+        return False
+    return True
+
+
+def _plan(case: Case, forwarding: str, chance: random.Random) -> Plan:
+    bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
+    arrow = [case.tables[name].schema for name in case.streams]
+    return make_plan(bound, chance.choice(CORES), arrow, chance.choice(LOCAL_JOINS), walks=forwarding == HANDSHAKE)
+
+
+def _fed(cores: Cores, case: Case, plan: Plan, chance: random.Random, waits: float) -> tuple[list[pa.RecordBatch], int]:
+    """All that the cores give, and how many of the batches before the end; every tuple is accounted for throughout."""
+    found: list[pa.RecordBatch] = []
+    given = [0] * len(case.streams)
+    *steps, last = fed(case, plan)
+    for admitted, horizon in steps:
+        feed = cores.feed if chance.random() < waits else cores.offer
+        found += feed(admitted, horizon)
+        given = [count + (len(block) if block is not None else 0) for count, block in zip(given, admitted, strict=True)]
+        for stream, count in enumerate(given):
+            _accounts_for(count, cores.tally(stream))
+        for _ in range(chance.randrange(12)):
+            found += cores.poll()
+    before = len(found)
+    found += cores.finish(*last)
+    given = [count + (len(block) if block is not None else 0) for count, block in zip(given, last[0], strict=True)]
+    for stream, count in enumerate(given):
+        if cores.tally(stream) != Tally(0, 0, count):
+            raise Wrong(f"{count} tuples of stream {stream} came, and at the end {cores.tally(stream)}")
+    return found, before
+
+
+def _accounts_for(count: int, tally: Tally) -> None:
+    if min(tally.waiting, tally.live, tally.expired) < 0 or tally.waiting + tally.live + tally.expired != count:
+        raise Wrong(f"{count} tuples came, and there are {tally}")
