@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.jvm import SHORT_LIVED
+from tests import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+jvm.start_lightly()
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +32,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("handfast tests")
-        .config(map=dict(SHORT_LIVED))
         .config("spark.python.daemon.module", "tests.spark_daemon")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")

@@ -30,7 +30,6 @@ from handfast.connectors.generate import CellJoin, Workload
 from handfast.engines.spark import engine, operator
 from handfast.plan import Plan
 from tests.judges.rows import multiset, schemas_of, tables_of
-from tests.jvm import SHORT_LIVED
 
 # Workers take the classes below from the driver: this file may lie outside of their path.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -241,7 +240,7 @@ def task() -> tuple[int, int]:
 
 def session(master: str, folder: Path | str, settings: Sequence[tuple[str, str]] = ()) -> SparkSession:
     """A session that is ready for joins, with a folder of its own."""
-    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config(map=dict(SHORT_LIVED))
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     builder = builder.config("spark.local.dir", f"{folder}/local")
     builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse")
     for name, value in settings:

@@ -18,7 +18,6 @@ import handfast as hf
 from handfast.engines.spark import write
 from tests.engines.spark import crash_job
 from tests.engines.spark.crash_job import PARTITIONS, block, finish, frames
-from tests.jvm import SHORT_LIVED
 
 WINDOWS = {"time": {"r": "2 seconds", "s": "3 seconds"}, "count": {"r": "100 rows", "s": "3 seconds"}}
 
@@ -78,7 +77,7 @@ class Job:
 
         write._Target.put = stop_before  # type: ignore[method-assign]
         builder = SparkSession.builder.master(f"local[{PARTITIONS}]").config("spark.ui.enabled", "false")
-        spark = builder.config(map=dict(SHORT_LIVED)).getOrCreate()
+        spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         hf.configure(spark, cores=PARTITIONS)
         finish(start(spark, Path(self.folder) / "inputs", Path(self.folder), self.windows))
