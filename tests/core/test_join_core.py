@@ -196,3 +196,11 @@ def test_rows_held_for_the_order_are_in_few_blocks_of_which_none_is_large(monkey
         assert max(sizes) <= small
         assert len(sizes) <= held._MOST_BLOCKS
     assert 0 < given
+
+
+def test_a_manifest_that_holds_no_rows_reads_and_writes_as_it_always_did() -> None:
+    before = b'["join/2", [5, 7], [["a", "b"], ["c"]], [["", "gA=="], []]]'
+    manifest = Manifest.decode(before)
+    assert () == manifest.held
+    assert ["a", "b", "c"] == list(manifest.ids)
+    assert before == manifest.encode()
