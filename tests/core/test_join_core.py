@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from handfast.core import held
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.errors import EngineError
 from handfast.flow.admission import Admission, progress_of, split
@@ -178,3 +179,28 @@ def test_late_rows_are_left_at_the_door() -> None:
     assert kept is not None
     assert left is not None
     assert ([8 * SECOND], [8 * SECOND - 1]) == (kept.times.tolist(), left.times.tolist())
+
+
+def test_rows_held_for_the_order_are_in_few_blocks_of_which_none_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = schema_of(_batch([]).schema)
+    spec = JoinSpec(("r", "s"), "r.x = s.x", window="3 minutes", time="ts", how="left", in_order=True)
+    plan = make_plan(spec.bind({"r": schema, "s": schema}), 1, [_batch([]).schema] * 2)
+    small = 4_096
+    monkeypatch.setattr(held, "_SMALL", small)
+    core, stamper, given = JoinCore(plan), Stamper(plan.join), 0
+    for second in range(300):
+        rows = [(second * SECOND + k, 4 * second + k) for k in range(4)]
+        stamped, horizon = stamper.stamp([_block(rows), _block(rows)], (second + 1) * SECOND)
+        given += _count(core.step(stamped, horizon))
+        sizes = [block.batch.nbytes for block in core.blocks() if block.batch.num_columns == len(plan.join.fields)]
+        assert max(sizes) <= small
+        assert len(sizes) <= held._MOST_BLOCKS
+    assert 0 < given
+
+
+def test_a_manifest_that_holds_no_rows_reads_and_writes_as_it_always_did() -> None:
+    before = b'["join/2", [5, 7], [["a", "b"], ["c"]], [["", "gA=="], []]]'
+    manifest = Manifest.decode(before)
+    assert () == manifest.held
+    assert ["a", "b", "c"] == list(manifest.ids)
+    assert before == manifest.encode()

@@ -11,7 +11,8 @@ from handfast.flow.block import Block
 from handfast.flow.time import Horizon
 from handfast.spec.join import BoundJoin
 
-_MOST_BLOCKS = 64  # that are held before they become one
+_MOST_BLOCKS = 64  # that are held before small ones are put together
+_SMALL = 1 << 24  # bytes that blocks put together may have
 
 
 class Held:
@@ -38,9 +39,8 @@ class Held:
         fresh: list[Block] = []
         for rows in decided:
             yield from self._sift(rows, horizon, fresh)
-        if fresh:
-            held.append(Block.concat(fresh))
-        self.blocks = held if len(held) < _MOST_BLOCKS else [Block.concat(held)]
+        held += _gathered(fresh)
+        self.blocks = held if len(held) < _MOST_BLOCKS else _gathered(held)
 
     def _sift(self, rows: Block, horizon: Horizon, waiting: list[Block]) -> Iterator[Block]:
         """The rows that can be given; the others wait."""
@@ -49,3 +49,16 @@ class Held:
             yield rows.take(ready)
         if not ready.all():
             waiting.append(rows.take(~ready))
+
+
+def _gathered(blocks: Iterable[Block]) -> list[Block]:
+    """The same rows in fewer blocks: neighbours together, as long as that is small."""
+    runs: list[list[Block]] = []
+    size = _SMALL
+    for block in blocks:
+        size += block.batch.nbytes
+        if size > _SMALL:
+            runs.append([])
+            size = block.batch.nbytes
+        runs[-1].append(block)
+    return [Block.concat(run) for run in runs]
