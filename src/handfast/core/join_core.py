@@ -22,6 +22,7 @@ from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.flow.time import Horizon, Progress
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
+from handfast.spec.fingerprint import Fingerprint
 
 _SPARE_STRINGS = 4096
 
@@ -33,7 +34,7 @@ class Manifest:
     `marks` has, for the streams of which it is asked what matches nothing, each block's marks as text.
     """
 
-    fingerprint: str
+    fingerprint: Fingerprint | str  # text where it was written before it had fields
     progress: Progress
     blocks: tuple[tuple[str, ...], ...]
     marks: tuple[tuple[str, ...], ...]
