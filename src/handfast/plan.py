@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from handfast.errors import UnsupportedError
 from handfast.spec.classify import Band, Equality
 from handfast.spec.expression import Expr
+from handfast.spec.fingerprint import Fingerprint
 from handfast.spec.join import BoundJoin
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ MAX_INDEXED_BANDS = 2
 _LARGEST_BOUND = 1 << 60
 
 INDEX, MERGE, SCAN = LOCAL_JOINS = ("index", "merge", "scan")  # what a core does with its segments
+
+FIRST = 1  # the number of a rule that was never changed
+LAYOUT = FIRST  # how a core's state is written, its manifest and its blocks: another number for another way
 
 Pair = tuple[int, int]  # two streams, the lower first
 
@@ -33,6 +39,17 @@ class Routing(Enum):
     SPREAD = "spread"  # one stream's tuples to one core each, those of all others to every core
     ONE = "one"  # one core for all
     WALK = "walk"  # from core to core along a chain, the two streams from opposite ends
+
+
+# The rule by which each routing finds a tuple's cores: another number wherever it may find others than before.
+_RULES = {
+    Routing.HASH: FIRST,
+    Routing.RANGE: FIRST,
+    Routing.MEET: FIRST,
+    Routing.SPREAD: FIRST,
+    Routing.ONE: FIRST,
+    Routing.WALK: FIRST,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +98,20 @@ class Plan:
     arrow: tuple[pa.Schema, ...] = field(default=(), compare=False)
 
     @property
-    def fingerprint(self) -> str:
-        """The same for the same join laid out in the same way."""
-        return f"{self.join.fingerprint}/{self.cores}"
+    def fingerprint(self) -> Fingerprint:
+        """What must agree for state to be taken over: the join, and how it is laid out."""
+        laid_out = {
+            "layout": LAYOUT,
+            "cores": self.cores,
+            "routing": f"{self.routing.value}, anchored at {self._name(self.anchor)}",
+            "routing rule": _RULES[self.routing],
+        }
+        return {what: str(value) for what, value in laid_out.items()} | self.join.fingerprint
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint in short."""
+        return hashlib.blake2b(json.dumps(self.fingerprint).encode(), digest_size=16).hexdigest()
 
     def choices(self) -> tuple[Choice, ...]:
         """Every decision with its reason."""

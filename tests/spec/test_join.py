@@ -169,14 +169,14 @@ def test_the_result_has_every_column_and_the_time_of_the_match() -> None:
 
 
 def test_the_fingerprint_changes_with_the_join_and_with_the_columns() -> None:
-    prints = {
+    prints = [
         spec().bind({"r": TRADES, "s": QUOTES}).fingerprint,
         spec(window="11 minutes").bind({"r": TRADES, "s": QUOTES}).fingerprint,
         spec("r.symbol = s.symbol ").bind({"r": TRADES, "s": QUOTES}).fingerprint,
         spec().bind({"r": QUOTES, "s": QUOTES}).fingerprint,
-    }
-    assert len(prints) == 4
-    assert spec().bind({"r": TRADES, "s": QUOTES}).fingerprint in prints
+    ]
+    assert [1, 1, 1, 1] == [prints.count(own) for own in prints]
+    assert spec().bind({"r": TRADES, "s": QUOTES}).fingerprint == prints[0]
 
 
 def test_the_windows_read_as_an_interval() -> None:

@@ -12,7 +12,7 @@ from handfast import __version__
 from handfast.errors import SpecError
 from handfast.spec.join import JoinSpec
 from handfast.spec.moment import EARLIEST, LATEST, format_moment
-from handfast.spec.window import CountWindow, TimeWindow, format_duration, parse_duration
+from handfast.spec.window import CountWindow, TimeWindow, exact_duration
 
 NAME = "handfast.json"
 
@@ -91,19 +91,14 @@ def _readable(value: Any) -> Record:
     return plain | said
 
 
-def _duration(micros: int) -> str:
-    said = format_duration(micros)
-    return said if parse_duration(said, what="A duration") == micros else f"{micros} us"
-
-
 def _bound(micros: int) -> str | None:
     """A time that was asked for; the ends of the calendar are not."""
     return None if micros in (EARLIEST, LATEST) else format_moment(micros)
 
 
 _WORDS: Mapping[str, Callable[[int], str | None]] = {
-    "lateness": _duration,
-    "idle_timeout": _duration,
+    "lateness": exact_duration,
+    "idle_timeout": exact_duration,
     "valid_from": _bound,
     "valid_to": _bound,
 }
@@ -113,7 +108,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, TimeWindow):
-        return _duration(value.length)
+        return exact_duration(value.length)
     if isinstance(value, CountWindow):
         return str(value)
     if isinstance(value, Mapping):

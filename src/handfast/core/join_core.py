@@ -25,6 +25,7 @@ from handfast.flow.order import ranked
 from handfast.flow.time import Horizon, Progress
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
+from handfast.spec.fingerprint import Fingerprint
 
 _SPARE_STRINGS = 4096
 
@@ -37,7 +38,7 @@ class Manifest:
     blocks of rows that wait to be given in order.
     """
 
-    fingerprint: str
+    fingerprint: Fingerprint | str  # text where it was written before it had fields
     progress: Progress
     blocks: tuple[tuple[str, ...], ...]
     marks: tuple[tuple[str, ...], ...]

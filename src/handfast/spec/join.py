@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
 from handfast.spec.expression import Expr, conjunction
+from handfast.spec.fingerprint import Fingerprint, fingerprint_of
 from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
 from handfast.spec.python_predicate import PythonPredicate
@@ -258,9 +258,9 @@ class BoundJoin:
             raise SpecError(f"Two columns of the result would be called {twice[0]!r}; rename a stream or a column")
 
     @property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> Fingerprint:
         """The same for the same join on the same columns, another one for any other."""
-        return hashlib.blake2b(repr((self.spec, self.schemas)).encode(), digest_size=16).hexdigest()
+        return fingerprint_of(self)
 
     def interval(self) -> str:
         """The windows as an interval: of time differences, or of tuples that came between."""

@@ -96,6 +96,12 @@ def parse_window(window: Duration | Window, *, stream: str) -> Window:
     return TimeWindow(length)
 
 
+def exact_duration(micros: int) -> str:
+    """A duration as people write it, and never rounded: where it would be, in microseconds."""
+    text = format_duration(micros)
+    return text if parse_duration(text, what="A duration") == micros else f"{micros} us"
+
+
 def format_duration(micros: int) -> str:
     """A duration as people write it: `90 s`, `1.5 h`."""
     for name in ("day", "h", "min", "s", "ms"):

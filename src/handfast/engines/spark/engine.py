@@ -49,7 +49,7 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
         output = packed.groupBy("core").transformWithStateInPandas(
             JoinProcessor(laid_out), outputStructType=OUTPUT, outputMode="Append", timeMode="None"
         )
-        output = observed(output, laid_out.fingerprint)
+        output = observed(output, laid_out.digest)
         matches = output.where(F.col("kind") == MATCHES).mapInArrow(unpack, schema)
         joined[matches] = Joined(output, schema, {n: frames[n].schema for n in spec.names})
         return matches

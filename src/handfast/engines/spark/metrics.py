@@ -15,14 +15,14 @@ from handfast.flow.metrics import Metrics
 _NAME = "handfast"  # of the observation, before the join's own
 
 
-def observed(output: DataFrame, fingerprint: str) -> DataFrame:
+def observed(output: DataFrame, digest: str) -> DataFrame:
     """The operator's output, its counters watched.
 
     A set, not a sum: a task that runs twice in a batch hands out the same share again. For the shares of all attempts
     are wanted (`configure`): by itself Spark keeps those of the last job alone that ran a part of the batch, and after
     an executor was lost, or where someone looks at the first rows of a batch, that part is not the whole.
     """
-    return output.observe(f"{_NAME}:{fingerprint}", F.collect_set("metrics").alias("shares"))
+    return output.observe(f"{_NAME}:{digest}", F.collect_set("metrics").alias("shares"))
 
 
 def metrics(query: Any) -> Metrics:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import zip_longest
 from typing import Any
@@ -23,7 +24,7 @@ from handfast.core.join_core import JoinCore, Manifest
 from handfast.engines.spark import blocks
 from handfast.engines.spark.arrivals import Arrivals, Refused, admit, gather
 from handfast.engines.spark.blocks import BlockStore
-from handfast.engines.spark.checkpoint import about, another_join
+from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.output import (
     COLUMNS,
@@ -125,8 +126,8 @@ class JoinProcessor(StatefulProcessor):
         if state is None:
             return None, Admission(join), Metrics.start(join.spec.names), JoinCore(self._plan)
         manifest = Manifest.decode(bytes(state[0]))
-        if manifest.fingerprint != self._plan.fingerprint:
-            raise another_join(state[3], self._plan)
+        check(manifest.fingerprint, state[3], self._plan)
+        manifest = replace(manifest, fingerprint=self._plan.fingerprint)
         admission = Admission(join, manifest.progress, Attention.decode(json.loads(state[1])))
         core = _cores.pop(manifest.digest, None)
         if core is None:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from handfast.engines.spark.arrivals import Refused, admit, gather, read_blocks
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.bounded import Run
-from handfast.engines.spark.checkpoint import about, another_join
+from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.output import LATE, pack_rows
 from handfast.engines.spark.pack import Packed, as_batch, packed, refused
 from handfast.flow.admission import Admission
@@ -74,8 +74,7 @@ class SequenceProcessor(StatefulProcessor):
         if state is None:
             return Admission(self._plan.join), stamper, []
         fingerprint, highest, attention, stamper.counts, waiting = json.loads(state[0])
-        if fingerprint != self._plan.fingerprint:
-            raise another_join(state[1], self._plan)
+        check(fingerprint, state[1], self._plan)
         stamper.waiting = [[self._blocks.load(id_) for id_ in ids] for ids in waiting]
         admission = Admission(self._plan.join, Progress(tuple(highest)), Attention.decode(attention))
         return admission, stamper, [id_ for ids in waiting for id_ in ids]
