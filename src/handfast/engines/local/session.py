@@ -20,6 +20,7 @@ from handfast.flow.batch import as_batch, as_table, empty, schema_of, type_of
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.time import END, NEVER, Progress
+from handfast.flow.wide import narrowed, wide_schema
 from handfast.plan import make_plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
@@ -61,9 +62,10 @@ class Session:
                     f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
-        arrow = [self._schemas[name] for name in spec.names]
+        arrow = [wide_schema(self._schemas[name]) for name in spec.names]
         wanted = self._options
         plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks)
+        self._schema = result_schema(plan, {name: empty(schema) for name, schema in self._schemas.items()})
         self._join = LocalJoin(plan, wanted)
         self._bound = bound
         self._clock = clock
@@ -80,8 +82,7 @@ class Session:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
-        tables = {name: empty(schema) for name, schema in self._schemas.items()}
-        return result_schema(self._join.plan, tables)
+        return self._schema
 
     def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
         """Take in a batch of one stream, Arrow, pandas or Polars; give the matches that are decided now.
@@ -195,7 +196,7 @@ class Session:
     def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         """What is given; an error closes the session."""
         try:
-            return self._count(list(give()))
+            return self._count(list(narrowed(give(), self._schema)))
         except BaseException as error:
             # the rows were let in, and what became of them is not known
             self._closed = True
@@ -213,7 +214,10 @@ class Session:
         kept[stream].append(rows)
 
     def _drained(self, kept: dict[str, list[pa.RecordBatch]]) -> dict[str, pa.Table]:
-        tables = {n: pa.Table.from_batches(batches, schema=self._schemas[n]) for n, batches in kept.items()}
+        tables = {
+            n: pa.Table.from_batches(narrowed(batches, self._schemas[n]), self._schemas[n])
+            for n, batches in kept.items()
+        }
         for batches in kept.values():
             batches.clear()
         return tables
