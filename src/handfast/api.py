@@ -261,6 +261,7 @@ def _spark() -> Any:
 def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions | None) -> tuple[Plan, dict[str, Any]]:
     from handfast.engines.local.options import LocalOptions
     from handfast.flow.batch import as_table, schema_of
+    from handfast.flow.wide import wide_schema
     from handfast.plan import make_plan
 
     if options is not None and not isinstance(options, LocalOptions):
@@ -268,6 +269,6 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
-    arrow = [tables[name].schema for name in spec.names]
+    arrow = [wide_schema(tables[name].schema) for name in spec.names]
     wanted = options or LocalOptions()
     return make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks), tables

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from handfast.errors import SpecError
 from handfast.flow.plain import plain
 from handfast.flow.time import micros
+from handfast.flow.wide import wide_schema
 from handfast.spec import types
 from handfast.spec.schema import Schema
 from handfast.spec.types import Kind, Type
@@ -138,14 +139,19 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table's rows in one batch."""
-    combined = table.combine_chunks()
-    if combined.num_rows == 0:
-        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
-    batches = combined.to_batches()
-    if len(batches) == 1:
-        return batches[0]
-    return pa.RecordBatch.from_arrays([pa.concat_arrays(c.chunks) for c in combined.columns], schema=table.schema)
+    """A table's rows in one batch, its text wide enough for any number of bytes."""
+    schema = wide_schema(table.schema)
+    columns = [
+        _together(column.cast(to) if column.type != to else column)
+        for column, to in zip(table.columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _together(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def admit_times(column: pa.Array, valid_from: int, valid_to: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

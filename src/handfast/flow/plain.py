@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,20 +49,25 @@ def _plain_type(arrow: pa.DataType, *, inside: bool = False) -> pa.DataType:
         if inside or pa.types.is_nested(values):
             return values
         return pa.dictionary(pa.int32() if arrow.index_type.bit_width < 32 else arrow.index_type, values, arrow.ordered)
+    return with_inner(arrow, lambda inner: _plain_type(inner, inside=True))
+
+
+def with_inner(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type of lists, structs or maps with a change to the types inside; any other type as it is."""
+
+    def changed(field: pa.Field) -> pa.Field:
+        return field.with_type(change(field.type))
+
     if pa.types.is_struct(arrow):
-        return pa.struct([_plain_field(field) for field in arrow])
+        return pa.struct([changed(field) for field in arrow])
     if pa.types.is_map(arrow):
-        return pa.map_(_plain_field(arrow.key_field), _plain_field(arrow.item_field), arrow.keys_sorted)
+        return pa.map_(changed(arrow.key_field), changed(arrow.item_field), arrow.keys_sorted)
     if pa.types.is_fixed_size_list(arrow):
-        return pa.list_(_plain_field(arrow.value_field), arrow.list_size)
+        return pa.list_(changed(arrow.value_field), arrow.list_size)
     for is_kind, make in _LISTS:
         if is_kind(arrow):
-            return make(_plain_field(arrow.value_field))
+            return make(changed(arrow.value_field))
     return arrow
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_plain_type(field.type, inside=True))
 
 
 def _plain(array: pa.Array, to: pa.DataType) -> pa.Array:

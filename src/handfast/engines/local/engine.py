@@ -17,6 +17,7 @@ from handfast.flow.block import Block
 from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END
+from handfast.flow.wide import narrowed
 from handfast.plan import Plan, Routing
 
 
@@ -34,7 +35,8 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
     rows = _walked(plan, blocks) if plan.routing is Routing.WALK else _divided(plan, blocks)
-    return pa.Table.from_batches(rows, schema=result_schema(plan, tables))
+    schema = result_schema(plan, tables)
+    return pa.Table.from_batches(narrowed(rows, schema), schema)
 
 
 def _divided(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:

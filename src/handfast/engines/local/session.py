@@ -28,6 +28,7 @@ from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
+from handfast.flow.wide import narrowed, wide_schema
 from handfast.plan import Plan, Routing, make_plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
@@ -96,9 +97,10 @@ class Session:
                     f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
                     "newest; write JoinSpec(…, lateness='30 seconds')"
                 )
-        arrow = [self._schemas[name] for name in spec.names]
+        arrow = [wide_schema(self._schemas[name]) for name in spec.names]
         wanted = self._options
         self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks)
+        self._schema = result_schema(self._plan, {name: empty(schema) for name, schema in self._schemas.items()})
         self._admission = Admission(bound)
         self._stamper = Stamper(bound) if bound.stamped else None
         self.cores = _make_cores(self._plan, wanted)  # no user needs them; a benchmark slows one
@@ -118,8 +120,7 @@ class Session:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
-        tables = {name: empty(schema) for name, schema in self._schemas.items()}
-        return result_schema(self._plan, tables)
+        return self._schema
 
     @_alone
     def push(self, stream: str, rows: Any) -> list[pa.RecordBatch]:
@@ -267,7 +268,7 @@ class Session:
     def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         """What is given; an error closes the session: rows were let in, and what became of them is not known."""
         try:
-            matches = list(give())
+            matches = list(narrowed(give(), self._schema))
         except Exception as error:
             self._abandon()
             raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
@@ -284,7 +285,10 @@ class Session:
         kept[stream].append(rows)
 
     def _drained(self, kept: dict[str, list[pa.RecordBatch]]) -> dict[str, pa.Table]:
-        tables = {n: pa.Table.from_batches(batches, schema=self._schemas[n]) for n, batches in kept.items()}
+        tables = {
+            n: pa.Table.from_batches(narrowed(batches, self._schemas[n]), self._schemas[n])
+            for n, batches in kept.items()
+        }
         for batches in kept.values():
             batches.clear()
         return tables
