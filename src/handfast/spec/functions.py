@@ -69,6 +69,8 @@ class Functions:
         """The tree of a call, or None if this is no function we know."""
         if isinstance(node, exp.Case):
             return self._case(node)
+        if isinstance(node, exp.TimestampDiff):
+            return self._units_between(node)
         if isinstance(node, exp.Concat):
             # sqlglot does not tell 'a''b', which is a'b in Spark, from 'a' 'b', which is ab
             refuse(node, "is written as strings side by side; write a quote inside a string as \\', and || between two")
@@ -205,6 +207,13 @@ class Functions:
         fixed = FIXED_UNITS.get(name)
         start = Literal(name, STRING) if fixed is None else Literal(fixed, INTERVAL)
         return Call(Op.DATE_TRUNC, (start, time), TIMESTAMP)
+
+    def _units_between(self, node: exp.Expression) -> Expr:
+        """DATEDIFF(DAY, start, end): a bigint, unlike DATEDIFF(end, start)."""
+        if node.args["unit"].name != "DAY":
+            refuse(node, "counts another unit than days; subtract the times, and compare with an INTERVAL")
+        days = [self._bind(node.this), self._bind(node.expression)]
+        return cast(Call(Op.DATE_DIFF, self._typed(node, days, (DATE, DATE)), INT32), INT64)
 
 
 def _written(node: exp.Expression) -> tuple[str, Arguments]:

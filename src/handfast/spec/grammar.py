@@ -40,6 +40,8 @@ class SparkParser(DatabricksParser):
         "SUBSTRING": lambda self: self._substring("SUBSTRING"),
         "SUBSTR": lambda self: self._substring("SUBSTR"),
         "POSITION": lambda self: self._position(),
+        "DATEDIFF": lambda self: self._date_diff("DATEDIFF"),
+        "DATE_DIFF": lambda self: self._date_diff("DATE_DIFF"),
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {
         "ANY": DatabricksParser.NO_PAREN_FUNCTION_PARSERS["ANY"],
@@ -154,6 +156,15 @@ class SparkParser(DatabricksParser):
         if len(arguments) == 1 and self._match(TokenType.IN):
             arguments.append(self._parse_bitwise())
         return self._call("POSITION", arguments)
+
+    def _date_diff(self, name: str) -> exp.Anonymous | exp.TimestampDiff:
+        """DATEDIFF(end, start), or DATEDIFF(unit, start, end)."""
+        arguments = self._parse_function_args()
+        unit = arguments[0] if len(arguments) == 3 else None
+        if isinstance(unit, exp.Column) and not unit.table and unit.name.upper() in _UNITS:
+            _, start, end = arguments
+            return self.expression(exp.TimestampDiff(this=end, expression=start, unit=exp.var(unit.name.upper())))
+        return self._call(name, arguments)
 
     def _call(self, name: str, arguments: list[Any]) -> exp.Anonymous:
         return self.expression(exp.Anonymous(this=name, expressions=arguments))
