@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +18,11 @@ from handfast.flow.batch import schema_of
 from handfast.plan import LOCAL_JOINS, Plan, make_plan
 from tests.agreement.order import groups, stands_in_order
 from tests.engines.local.baton import by_turns
-from tests.engines.local.schedule import fed, scheduled_case
+from tests.engines.local.schedule import bursty_case, fed, scheduled_case
 from tests.judges.rows import multiset, result_of, tables_of
-from tests.strategies import SHAPES, Case
+from tests.strategies import Case
 
 CORES = (1, 2, 3, 4)
-_BURSTS = 10
-_BURST = 5_000_000  # microseconds
 
 
 class Wrong(AssertionError):
@@ -46,44 +42,9 @@ class Judged:
     @cache
     def of(seed: int) -> Judged:
         """The case of a seed; every other one has to give its matches in order."""
-        case = ordered_case(seed) if seed % 2 else scheduled_case(seed)
+        case = bursty_case(seed).asked(in_order=True) if seed % 2 else scheduled_case(seed)
         in_order = groups(case, tables_of(case.admitted)) if case.spec.in_order else None
         return Judged(case, case.expected_at_close(), case.expected_of_steps(), in_order)
-
-
-def ordered_case(seed: int) -> Case:
-    """Many matches that have to come in order; the streams come in bursts, so that one lags behind the other."""
-    chance = random.Random(seed)
-    times: dict[str, list[int]] = {"r": [], "s": []}
-    for burst in range(_BURSTS):
-        many = chance.choice("rs")
-        for name, own in times.items():
-            count = 6 if name == many else 1
-            own += sorted(burst * _BURST + chance.randrange(_BURST) for _ in range(count))
-    tables = {
-        name: pa.table(
-            {
-                "ts": pa.array(own, pa.timestamp("us")),
-                "x": [chance.randrange(3) for _ in own],
-                "n": list(range(len(own))),
-            }
-        )
-        for name, own in times.items()
-    }
-    cuts = [0, *sorted(chance.sample(range(_BURSTS * _BURST), 8)), _BURSTS * _BURST]
-    steps = [
-        {name: table.slice(*_between(times[name], *between)) for name, table in tables.items()}
-        for between in pairwise(cuts)
-    ]
-    windows = chance.choice(("20 seconds", "12 rows", {"r": "30 seconds", "s": "8 rows"}))
-    asked = {"on": chance.choice(("r.x = s.x", "r.x < s.x")), "window": windows, "time": "ts", "in_order": True}
-    return Case(SHAPES[0], ("r", "s"), asked, "0 seconds", tables, steps, 2, origin=f"ordered_case({seed})")
-
-
-def _between(times: list[int], first: int, end: int) -> tuple[int, int]:
-    """Where the tuples of these times begin, and how many they are."""
-    start = bisect_left(times, first)
-    return start, bisect_left(times, end) - start
 
 
 def check(seed: int, forwarding: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -21,8 +22,10 @@ from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
 from handfast.plan import INDEX, LOCAL_JOINS, Plan, make_plan
 from tests.judges.rows import multiset, result_of
-from tests.strategies import BANDS, Case
+from tests.strategies import BANDS, SHAPES, Case
 
+_BURSTS = 10
+_BURST = 5_000_000  # microseconds
 _MOST_ROUNDS = 20_000  # of up to 40 steps: many times what any walk takes
 
 Fed = tuple[Sequence[Block | None], Horizon]
@@ -103,3 +106,38 @@ def scheduled_case(seed: int) -> Case:
     """A case for a schedule: every third one counts tuples."""
     case = Case.of(seed, shape=BANDS[seed // 2 % len(BANDS)]) if seed % 2 else Case.of(seed)
     return case.counted(random.Random(seed)) if seed % 3 == 2 else case
+
+
+def bursty_case(seed: int) -> Case:
+    """Many matches in short windows; the streams come in bursts, so that one lags behind the other."""
+    chance = random.Random(seed)
+    times: dict[str, list[int]] = {"r": [], "s": []}
+    for burst in range(_BURSTS):
+        many = chance.choice("rs")
+        for name, own in times.items():
+            count = 6 if name == many else 1
+            own += sorted(burst * _BURST + chance.randrange(_BURST) for _ in range(count))
+    tables = {
+        name: pa.table(
+            {
+                "ts": pa.array(own, pa.timestamp("us")),
+                "x": [chance.randrange(3) for _ in own],
+                "n": list(range(len(own))),
+            }
+        )
+        for name, own in times.items()
+    }
+    cuts = [0, *sorted(chance.sample(range(_BURSTS * _BURST), 8)), _BURSTS * _BURST]
+    steps = [
+        {name: table.slice(*_between(times[name], *between)) for name, table in tables.items()}
+        for between in pairwise(cuts)
+    ]
+    windows = chance.choice(("20 seconds", "12 rows", {"r": "30 seconds", "s": "8 rows"}))
+    asked = {"on": chance.choice(("r.x = s.x", "r.x < s.x")), "window": windows, "time": "ts"}
+    return Case(SHAPES[0], ("r", "s"), asked, "0 seconds", tables, steps, 2, origin=f"bursty_case({seed})")
+
+
+def _between(times: list[int], first: int, end: int) -> tuple[int, int]:
+    """Where the tuples of these times begin, and how many they are."""
+    start = bisect_left(times, first)
+    return start, bisect_left(times, end) - start
