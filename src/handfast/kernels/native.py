@@ -25,7 +25,7 @@ def load(module: ir.Module, signatures: dict[str, int]) -> dict[str, Native]:
         return _load(str(module), tuple(signatures.items()))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _load(text: str, signatures: tuple[tuple[str, int], ...]) -> dict[str, Native]:
     """Modules of the same text are the same code: joins whose columns only have other names share it."""
     key = sha256(f"{_here()}\n{text}".encode()).hexdigest()
