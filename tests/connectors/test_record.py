@@ -68,6 +68,15 @@ def test_another_version_of_handfast_may_go_on() -> None:
     assert [] == record.differences({**of(), "handfast": "0.0.1"}, of())
 
 
+@pytest.mark.parametrize("field", ["how", "in_order", "order", "select"])
+def test_a_field_that_a_record_does_not_have_yet_is_at_its_default(field: str) -> None:
+    before = {name: value for name, value in of().items() if name != field}
+    assert [] == record.differences(before, of())
+    asked = {"how": "left", "in_order": True, "order": "arrival", "select": "r.k"}[field]
+    now = of(**({field: asked} | ({"window": "5 rows"} if field == "order" else {})))
+    assert f"{field} was " in " ".join(record.differences(before, now))
+
+
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "handfast.json").write_text("[]")
     with pytest.raises(hf.SpecError, match="is not what handfast has written there; take a new checkpoint"):

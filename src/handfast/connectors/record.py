@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -32,8 +33,11 @@ def record_of(spec: JoinSpec, columns: Mapping[str, str], cores: int, *, apart: 
 
 
 def differences(before: Record, now: Record) -> list[str]:
-    """What is another one now, line by line; the version of handfast may differ."""
-    old, new = _flat(before), _flat(now)
+    """What is another one now, line by line; the version of handfast may differ.
+
+    What an earlier version did not know to ask for was as it is by default.
+    """
+    old, new = _unsaid() | _flat(before), _flat(now)
     names = [name for name in (*old, *(n for n in new if n not in old)) if name != "handfast"]
     return [
         f"{name} was {_said(old.get(name))}, is {_said(new.get(name))}"
@@ -116,6 +120,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return _readable(value) if is_dataclass(value) else str(value)
+
+
+def _unsaid() -> Record:
+    """What a join is where nothing is said."""
+    parameters = inspect.signature(JoinSpec).parameters
+    return {f.name: _plain(parameters[f.name].default) for f in fields(JoinSpec) if f.name not in ("streams", "on")}
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -125,10 +125,10 @@ def to_files(matches: DataFrame, folder: Path) -> StreamingQuery:
     )
 
 
-def finish(query: StreamingQuery) -> None:
+def finish(query: StreamingQuery, within: float = SOON) -> None:
     """Wait until the query ends of its own accord."""
     try:
-        assert query.awaitTermination(SOON), f"The query did not end in time: {query.status}"
+        assert query.awaitTermination(within), f"The query did not end in time: {query.status}"
     finally:
         query.stop()
 
