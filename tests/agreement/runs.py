@@ -87,6 +87,12 @@ def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
 
 def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, StreamingQuery]:
     """The result of `hf.join` on streaming DataFrames, and the query that has brought it."""
+    output, query = spark_output(case, spark, folder)
+    return multiset(result_of(output)), query
+
+
+def spark_output(case: Case, spark: SparkSession, folder: Path) -> tuple[pa.Table, StreamingQuery]:
+    """The result of `hf.join` on streaming DataFrames as a table, and the query that has brought it."""
     hf.configure(spark, cores=case.cores)
     matches = hf.join(streaming_frames(case, spark, folder), case.spec)
     output = str(folder / "output")
@@ -98,7 +104,7 @@ def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, 
         .start()
     )
     query.awaitTermination()
-    return multiset(result_of(spark.read.schema(matches.schema).parquet(output).toArrow())), query
+    return spark.read.schema(matches.schema).parquet(output).toArrow(), query
 
 
 def spark_written(case: Case, spark: SparkSession, folder: Path) -> Result:

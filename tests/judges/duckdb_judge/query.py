@@ -1,16 +1,15 @@
-"""The join as one SQL query over the raw tables: stamps by `row_number`, windows by stamps, the user's condition."""
+"""The join in SQL over the raw tables: stamps by `row_number`, windows by stamps, the user's own condition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from tests.judges.duckdb_judge.asked import FIRST_TIME, LAST_TIME, Asked, Stream, asked
-from tests.judges.duckdb_judge.translator import index_of, micros_of, translated
+from tests.judges.duckdb_judge.database import connect
+from tests.judges.duckdb_judge.translator import index_of, micros_of, translated, value_of
 
 ONE_SIDED = ("semi", "anti")
 PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
@@ -23,74 +22,91 @@ def matches(tables: Mapping[str, pa.Table], watermark: int | None = None, **word
     as a user writes them; the result is that of the end, or what is decided at a watermark.
     """
     join = asked(tuple(tables), **words)
-    connection = _connection()
-    for position, table in enumerate(tables.values()):
-        columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
-        names = [f"c{i}" for i in range(len(columns))]
-        numbers = pa.array(range(len(table)), pa.int64())
-        connection.register(f"raw{position}", pa.table([*columns, numbers], names=[*names, "row"]))
-    text = query(join, {name: table.schema for name, table in tables.items()}, watermark)
-    return connection.sql(text).to_arrow_table()
+    schemas = [table.schema for table in tables.values()]
+    with connect() as connection:
+        for position, table in enumerate(tables.values()):
+            columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
+            names = [f"c{i}" for i in range(len(columns))]
+            numbers = pa.array(range(len(table)), pa.int64())
+            connection.register(f"raw{position}", pa.table([*columns, numbers], names=[*names, "row"]))
+        for statement in _ranks(join, schemas):
+            connection.execute(statement)
+        [(reach,)] = connection.sql(_reach(join)).fetchall()
+        for statement in _tuples(join, reach or 0):
+            connection.execute(statement)
+        return connection.sql(_result(join, schemas, watermark)).to_arrow_table()
 
 
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    """One database for all queries: starting one takes longer than most of them."""
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
-    return connection
+def _ranks(join: Asked, schemas: Sequence[pa.Schema]) -> list[str]:
+    """Statements that rank the rows of the raw tables `raw0`, `raw1`, …
 
-
-def query(join: Asked, schemas: Mapping[str, pa.Schema], watermark: int | None = None) -> str:
-    """The join as one SQL query over the raw tables `raw0`, `raw1`, ….
-
-    Their columns are called c0, c1, … and `row`; times are the integers they are in Arrow.
+    The columns of a raw table are called c0, c1, … and `row`; times are the integers they are in Arrow.
     """
-    on = translated(join.on, [(stream.name, schemas[stream.name]) for stream in join.streams])
-    streams = range(len(join.streams))
-    stamped = [
-        f"stamped{i} AS MATERIALIZED ({_stamped(i, stream, schemas[stream.name], join.order)})"
-        for i, stream in enumerate(join.streams)
-    ]
     every = " UNION ALL ".join(
-        f"SELECT {i} AS stream, row, {_place(stream, schemas[stream.name], join.order)} AS place, seq FROM stamped{i}"
+        f"SELECT {i} AS stream, row, {_place(stream, schemas[i], join.order)} AS place, time, seq FROM stamped{i}"
         for i, stream in enumerate(join.streams)
     )
-    counts = ", ".join(f"count(*) FILTER (stream = {i}) OVER before AS seen{i}" for i in streams)
-    seen = ", ".join(f"seen{i}" for i in streams)
-    tuples = [
-        f"t{i} AS MATERIALIZED (SELECT s.*, rank, {seen} FROM stamped{i} s "
-        f"JOIN seen r ON r.stream = {i} AND r.row = s.row)"
+    return [
+        *(
+            f"CREATE TEMP TABLE stamped{i} AS {_stamped(i, stream, schemas[i], join.order)}"
+            for i, stream in enumerate(join.streams)
+        ),
+        "CREATE TEMP TABLE ranks AS SELECT stream, row, time, seq, "
+        f"row_number() OVER (ORDER BY place NULLS FIRST, stream, seq) AS rank FROM ({every})",
+    ]
+
+
+def _tuples(join: Asked, reach: int) -> list[str]:
+    """Statements that make the tuples `t0`, `t1`, …: rows with their rank, how many of each stream they have seen, and
+    a bucket of ranks; and `around`, where each tuple of the first stream stands once for every choice of buckets, its
+    own or a neighbour, in which the other members of its matches can lie.
+    """
+    streams = range(len(join.streams))
+    before = " ".join(
+        f"ASOF LEFT JOIN (SELECT rank, seq FROM ranks WHERE stream = {i}) AS b{i} ON r.rank > b{i}.rank"
+        for i in streams
+    )
+    seen = ", ".join(f"coalesce(b{i}.seq, 0) AS seen{i}" for i in streams)
+    made = [
+        f"CREATE TEMP TABLE t{i} AS SELECT s.*, r.rank, r.rank // {reach + 1} AS bucket, {seen} "
+        f"FROM (FROM ranks WHERE stream = {i}) AS r {before} JOIN stamped{i} AS s ON r.row = s.row"
         for i in streams
     ]
+    chosen = ", ".join(f"bucket + d{i}.d AS bucket{i}" for i in streams[1:])
+    steps = " ".join(f"CROSS JOIN (VALUES (-1), (0), (1)) AS d{i}(d)" for i in streams[1:])
+    return [*made, f"CREATE TEMP TABLE around AS SELECT t0.*, {chosen} FROM t0 {steps}"]
+
+
+def _reach(join: Asked) -> str:
+    """How far apart in rank two tuples of a match can be, at most."""
+    reaches = []
+    for i, stream in enumerate(join.streams):
+        if stream.rows is not None:  # in the window until so many have come behind it
+            until = f"coalesce(lead(rank, {stream.rows}) OVER (ORDER BY seq), (SELECT max(rank) FROM ranks))"
+            reaches.append(f"SELECT {until} - rank AS reach FROM ranks WHERE stream = {i}")
+        else:
+            near = f"RANGE BETWEEN {stream.length} PRECEDING AND CURRENT ROW"
+            reaches.append(f"SELECT count(*) OVER (ORDER BY time::HUGEINT {near}) AS reach FROM ranks")
+    return f"SELECT max(reach) FROM ({' UNION ALL '.join(reaches)})"
+
+
+def _result(join: Asked, schemas: Sequence[pa.Schema], watermark: int | None) -> str:
+    """The query whose rows are the result. The buckets follow from the windows, and are there for DuckDB to join by."""
+    on = translated(join.on, [(stream.name, schema) for stream, schema in zip(join.streams, schemas, strict=True)])
+    streams = range(len(join.streams))
     at_rank = f"greatest({', '.join(f't{i}.rank' for i in streams)})"
     held = " AND ".join(
         f"(t{i}.rank = {at_rank} OR {_held(s, i, at_rank, streams)})" for i, s in enumerate(join.streams)
     )
-    near = " AND ".join(_near(s, i, j, join.order) for i, s in enumerate(join.streams) for j in streams if i != j)
+    others = " ".join(f"JOIN t{i} ON t{i}.bucket = t0.bucket{i}" for i in streams[1:])
     return f"""
-WITH {", ".join(stamped)},
-     ranks AS (SELECT stream, row, row_number() OVER (ORDER BY place NULLS FIRST, stream, seq) AS rank FROM ({every})),
-     seen AS MATERIALIZED (SELECT *, {counts}
-              FROM ranks WINDOW before AS (ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
-     {", ".join(tuples)},
-     found AS MATERIALIZED (
-               SELECT {", ".join(f"t{i}.row AS row{i}" for i in streams)}, {at_rank} AS at_rank,
-                      {_of_at("time", at_rank, streams)} AS at_time,
-                      {", ".join(f"{_of_at(f'seen{i}', at_rank, streams)} AS at_seen{i}" for i in streams)}
-               FROM {", ".join(f"t{i}" for i in streams)}
-               WHERE {near} AND {held} AND ({on.fails}) IS NOT TRUE AND ({on.sql}))
+WITH found AS MATERIALIZED (
+       SELECT {", ".join(f"t{i}.row AS row{i}" for i in streams)}, {at_rank} AS at_rank,
+              {_of_at("time", at_rank, streams)} AS at_time,
+              {", ".join(f"{_of_at(f'seen{i}', at_rank, streams)} AS at_seen{i}" for i in streams)}
+       FROM around AS t0 {others}
+       WHERE {held} AND ({on.fails}) IS NOT TRUE AND ({on.sql}))
 {" UNION ALL ".join(_parts(join, watermark))}"""
-
-
-def _near(stream: Stream, own: int, other: int, order: str) -> str:
-    """What follows from the windows for two of a match's tuples, in words that DuckDB can join by.
-
-    The match's last tuple has seen what this one has, and is no younger; so what is over now is over then.
-    """
-    if stream.rows is not None:
-        return f"t{other}.seen{own} < t{own}.seq + {stream.rows}"
-    return f"t{other}.time < t{own}.time + {stream.length}" if order == "event" else "TRUE"
 
 
 def _parts(join: Asked, watermark: int | None) -> list[str]:
@@ -167,8 +183,9 @@ def _stamped(position: int, stream: Stream, schema: pa.Schema, order: str) -> st
     index = index_of(schema, stream.time)
     micros = micros_of(f"c{index}", schema.field(index).type)
     ties = [*([index_of(schema, stream.sequence)] if stream.sequence else []), *range(len(schema))]
-    columns = ", ".join(f"c{i} ASC NULLS FIRST" for i in ties)
+    columns = ", ".join(f"v{i} ASC NULLS FIRST" for i in ties)
     first = "" if order == "arrival" else "time, "
+    values = ", ".join(f"{value_of(f'c{i}', field.type)} AS v{i}" for i, field in enumerate(schema))
     return f"""SELECT *, row_number() OVER (ORDER BY {first}{columns}) AS seq
-      FROM (SELECT *, {micros} AS time FROM raw{position})
+      FROM (SELECT *, {micros} AS time, {values} FROM raw{position})
       WHERE time BETWEEN {max(FIRST_TIME, stream.first)} AND {min(LAST_TIME, stream.last)}"""

@@ -56,7 +56,7 @@ INTERVAL_UNITS = {
 
 
 def translated(on: str, streams: list[tuple[str, pa.Schema]]) -> Term:
-    """The condition over the tuples `t0`, `t1`, … whose columns are called c0, c1, …."""
+    """The condition over the tuples `t0`, `t1`, … whose values (`value_of`) are called v0, v1, …."""
     return _Translator(streams).term(sqlglot.parse_one(on, dialect="databricks"))
 
 
@@ -88,6 +88,18 @@ def _arrow_type(arrow: pa.DataType) -> SparkType:
     return SparkType(ARROW[arrow])
 
 
+def value_of(sql: str, arrow: pa.DataType) -> str:
+    """A column's values as the condition computes with them: integers, decimals, times and dates as HUGEINTs."""
+    if pa.types.is_timestamp(arrow):
+        return f"CAST({micros_of(sql, arrow)} AS HUGEINT)"
+    if pa.types.is_date32(arrow):
+        return f"CAST({sql} - DATE '1970-01-01' AS HUGEINT)"
+    if pa.types.is_decimal(arrow):
+        # the text of a decimal always shows all digits of its scale
+        return f"CAST(replace(CAST({sql} AS VARCHAR), '.', '') AS HUGEINT)"
+    return f"CAST({sql} AS HUGEINT)" if pa.types.is_integer(arrow) else sql
+
+
 class _Translator:
     """From the user's AST to DuckDB SQL with Spark's types."""
 
@@ -109,17 +121,7 @@ class _Translator:
         [(position, schema)] = owners
         index = index_of(schema, node.name)
         type_ = _arrow_type(schema.field(index).type)
-        sql = f"t{position}.c{index}"
-        if type_.name in ("timestamp", "timestamp_ntz"):
-            sql = f"CAST({micros_of(sql, schema.field(index).type)} AS HUGEINT)"
-        elif type_.name == "date":
-            sql = f"CAST({sql} - DATE '1970-01-01' AS HUGEINT)"
-        elif type_.name == "decimal":
-            # the text of a decimal always shows all digits of its scale
-            sql = f"CAST(replace(CAST({sql} AS VARCHAR), '.', '') AS HUGEINT)"
-        elif type_.name in INTEGERS:
-            sql = f"CAST({sql} AS HUGEINT)"
-        return Term(sql, type_)
+        return Term(f"t{position}.v{index}", type_)
 
     def literal(self, node: exp.Literal) -> Term:
         if node.is_string:
