@@ -196,8 +196,7 @@ class HandshakeCore:
         self.arrived[stream] += 1
         if self._early[stream] and self._is_last(stream):
             self._early[stream] -= 1
-            self._let_go(stream, block)
-            self.expired[stream] += len(block)
+            self.expired[stream] += self._let_go(stream, block)
             self._tell_neighbours()
         else:
             self.windows[stream].append(block)
@@ -213,19 +212,21 @@ class HandshakeCore:
             self._early[stream] += 1
             return
         block = self.windows[stream].popleft()
-        self._let_go(stream, block)
+        gone = self._let_go(stream, block)
         if stream == S and self.left is not None:
             self.forwarded -= 1  # it was sent, and no longer counts
             self._copied -= len(block)
         else:
             self.sizes[stream] -= len(block)
-            self.expired[stream] += len(block)
+            self.expired[stream] += gone
         self._tell_neighbours()
 
-    def _let_go(self, stream: int, block: Block) -> None:
-        start = perf_counter()
+    def _let_go(self, stream: int, block: Block) -> int:
+        """Let a block go; how many tuples fewer are stored."""
+        start, stored = perf_counter(), self._join.segments[stream].live
         self._join.remove(stream, block)
         self.busy += perf_counter() - start
+        return stored - self._join.segments[stream].live
 
     def _write(self, stream: int, *, came: int | None = None, went: int | None = None) -> None:
         """Write down what has become of a stream here: after a message was sent, and before one is dropped."""
