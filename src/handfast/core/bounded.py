@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,53 +11,76 @@ from numpy.typing import NDArray
 
 from handfast.core.join_core import JoinCore
 from handfast.flow.block import Block
+from handfast.flow.gather import gather, goes_up
+from handfast.flow.pieces import Limit
 from handfast.flow.time import END, NEVER, Horizon
 from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL
 
-_SLICE = 1 << 16  # tuples of all streams that a core is fed at a time
+_SLICE = Limit(rows=1 << 16, bytes=1 << 26)  # what a core is fed at a time, of all streams together
 
 
-def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[pa.RecordBatch]:
+def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE) -> Iterator[pa.RecordBatch]:
     """The matches at one core of all its blocks, given by stream."""
     core = JoinCore(plan)
-    for arrivals, horizon in slices(plan, pieces):
+    for arrivals, horizon in slices(plan, pieces, limit):
         yield from core.step(arrivals, horizon)
 
 
-def slices(plan: Plan, pieces: Sequence[Sequence[Block]]) -> Iterator[tuple[list[Block | None], Horizon]]:
+def slices(
+    plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE
+) -> Iterator[tuple[list[Block | None], Horizon]]:
     """The blocks, given by stream, as they come in order: slice by slice, each with what no later tuple falls below."""
-    by_arrival = plan.join.spec.order == ARRIVAL
-    blocks = [Block.concat(own) if own else None for own in pieces]
-    places = [_places(block, by_arrival=by_arrival) for block in blocks]
-    blocks = [
-        b.take(np.argsort(p, kind="stable")) if b is not None else None for b, p in zip(blocks, places, strict=True)
-    ]
-    places = [np.sort(own) for own in places]
-    if any(block is None for block in blocks) and not plan.join.gives_unmatched:
+    if any(not own for own in pieces) and not plan.join.gives_unmatched:
         return
-    cuts = np.sort(np.concatenate(places))[_SLICE::_SLICE].tolist()
-    starts = [0] * len(blocks)
-    for cut in [*cuts, END]:
-        arrivals: list[Block | None] = []
-        for stream, block in enumerate(blocks):
-            if block is None:
-                arrivals.append(None)
-                continue
-            stop = len(block) if cut == END else int(np.searchsorted(places[stream], cut))
-            arrivals.append(block.slice(starts[stream], stop) if stop > starts[stream] else None)
-            starts[stream] = stop
+    by_arrival = plan.join.spec.order == ARRIVAL
+    streams = [_Ordered(own) for own in pieces]
+    places = np.concatenate([stream.places for stream in streams])
+    order = np.argsort(places, kind="stable")
+    sizes = [len(stream.places) for stream in streams]
+    origins = np.repeat(np.arange(len(streams)), sizes)[order]
+    times = np.concatenate([stream.times for stream in streams])[order]
+    step = limit.step(len(order), sum(block.size for own in pieces for block in own))
+    starts = [0] * len(streams)
+    for start in range(0, max(1, len(order)), step):
+        counts = np.bincount(origins[start : start + step], minlength=len(streams)).tolist()
+        stops = [first + count for first, count in zip(starts, counts, strict=True)]
+        arrivals = [
+            stream.slice(first, stop) if stop > first else None
+            for stream, first, stop in zip(streams, starts, stops, strict=True)
+        ]
+        starts = stops
         # in rank order no later tuple has seen less than one of these
         seen = [block.seen for block in arrivals if block is not None and block.seen]
-        counts = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(blocks)))
-        yield arrivals, Horizon(NEVER if by_arrival and cut != END else cut, counts)
+        known = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(streams)))
+        if start + step >= len(order):
+            yield arrivals, Horizon(END, known)
+        else:
+            yield arrivals, Horizon(NEVER if by_arrival else int(times[start + step]), known)
 
 
-def _places(block: Block | None, *, by_arrival: bool) -> NDArray[np.int64]:
-    """What a core is fed in the order of: the tuples' times, or their ranks."""
-    if block is None:
-        return np.empty(0, np.int64)
-    if not by_arrival:
-        return block.times
-    ranks: NDArray[np.int64] = np.sum(block.seen, axis=0)
-    return ranks
+class _Ordered:
+    """The tuples of one stream by rank, or by time where they are not stamped; their rows stay in their blocks."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._batches = [block.batch for block in blocks]
+        counts = [len(block) for block in blocks]
+        owners, rows = np.repeat(np.arange(len(blocks)), counts), _joined([np.arange(count) for count in counts])
+        times = _joined([block.times for block in blocks])
+        flags = _joined([block.flags for block in blocks])
+        seen = [_joined(list(own)) for own in zip(*(block.seen for block in blocks), strict=True)]
+        places = np.sum(seen, axis=0) if seen else times
+        order = slice(None) if goes_up(places) else np.argsort(places, kind="stable")
+        self.places, self.times, self._flags = places[order], times[order], flags[order].astype(np.uint8)
+        self._owners, self._rows = owners[order], rows[order]
+        self._seen = tuple(own[order] for own in seen)
+
+    def slice(self, start: int, stop: int) -> Block:
+        """The tuples from `start` up to `stop`."""
+        part = slice(start, stop)
+        batch = gather(self._batches, self._owners[part], self._rows[part])
+        return Block(batch, self.times[part], self._flags[part], tuple(own[part] for own in self._seen))
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)

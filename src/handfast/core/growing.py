@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.course import Course, Stamped, goes_up
+from handfast.flow.gather import goes_up
+from handfast.kernels.course import Course, Stamped
 
 
 class Growing:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from handfast.core.growing import Growing, GrowingStamps
 from handfast.flow.block import EVERYWHERE, Block, Seen
+from handfast.flow.gather import gather, goes_up
 from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
-from handfast.kernels.course import Courses, goes_up
+from handfast.kernels.course import Courses
 from handfast.kernels.keys import Keys
 from handfast.kernels.pairs import Positions
 from handfast.kernels.sorted_blocks import SortedBlocks
@@ -163,23 +164,10 @@ class Segment:
             end = len(self.blocks)
 
     def take(self, positions: Positions) -> pa.RecordBatch:
-        """The stored tuples at these positions: gathered block by block, so that only they are copied."""
+        """The stored tuples at these positions."""
         owners = self._owners(positions)
-        order = None if goes_up(owners) else np.argsort(owners, kind="stable")
-        if order is not None:
-            positions, owners = positions[order], owners[order]
-        pieces = []
-        ends = [*(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
-        for first, end in zip([0, *ends[:-1]], ends, strict=True):
-            block = int(owners[first])
-            rows = positions[first:end] - self._starts[block]
-            pieces.append(self.blocks[block].batch.take(pa.array(rows)))
-        taken = pieces[0] if len(pieces) == 1 else _joined(pieces)
-        if order is None:
-            return taken
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return taken.take(pa.array(back))
+        starts = np.array(self._starts)
+        return gather([block.batch for block in self.blocks], owners, positions - starts[owners])
 
     def grouped(self, positions: Positions) -> Positions | None:
         """An order of these positions in which those of a block stand together; None if they do."""
@@ -203,13 +191,6 @@ class Segment:
         if len(self._starts) < 2:
             return np.zeros(len(positions), np.int64)
         return np.searchsorted(np.array(self._starts), positions, side="right") - 1
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Several batches as one; the dictionaries of a column may differ from batch to batch."""
-    if any(pa.types.is_dictionary(type_) for type_ in batches[0].schema.types):
-        batches = pa.Table.from_batches(batches).unify_dictionaries().to_batches()
-    return pa.concat_batches(batches)
 
 
 def _size(block: Block) -> int:

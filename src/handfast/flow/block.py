@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.flow.gather import goes_up
 from handfast.flow.size import content_bytes, widest_row
 
 HOME = 1  # the tuple's own core: here it counts
@@ -105,7 +106,7 @@ class Block:
     def in_order(self) -> Block:
         """The same tuples by rank, or by time where they are not stamped; where these are equal, as they stand."""
         places = np.sum(self.seen, axis=0) if self.seen else self.times
-        return self if (places[1:] >= places[:-1]).all() else self.take(np.argsort(places, kind="stable"))
+        return self if goes_up(places) else self.take(np.argsort(places, kind="stable"))
 
     def with_flags(self, flags: NDArray[np.uint8]) -> Block:
         """The same tuples with other flags."""

@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from handfast.flow.block import Block
+from handfast.flow.gather import gather
+from handfast.flow.pieces import LIMIT
+from handfast.flow.size import content_bytes
 from handfast.flow.time import days, micros
 
 RANK = "#handfast rank"  # a column of matches on their way into order
@@ -89,9 +92,15 @@ def by_rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
         return
-    together = pa.concat_batches(rows)
-    order = np.argsort(together.column(RANK).to_numpy(), kind="stable")
-    yield together.drop_columns([RANK]).take(pa.array(order))
+    ranks = np.concatenate([batch.column(RANK).to_numpy() for batch in rows])
+    counts = [batch.num_rows for batch in rows]
+    order = np.argsort(ranks, kind="stable")
+    owners = np.repeat(np.arange(len(rows)), counts)[order]
+    places = np.concatenate([np.arange(count) for count in counts])[order]
+    given = [batch.drop_columns([RANK]) for batch in rows]
+    step = LIMIT.step(len(order), sum(map(content_bytes, given)))
+    for start in range(0, len(order), step):
+        yield gather(given, owners[start : start + step], places[start : start + step])
 
 
 def _ranks(column: pa.Array) -> NDArray[np.int64]:

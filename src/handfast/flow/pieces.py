@@ -25,6 +25,10 @@ class Limit:
     def holds(self, rows: int, size: int) -> bool:
         return rows <= self.rows and size <= self.bytes
 
+    def step(self, rows: int, size: int) -> int:
+        """How many rows go at a time, if so many take so much and all are alike; at least one."""
+        return max(1, min(self.rows, self.bytes * rows // max(1, size)))
+
 
 LIMIT = Limit()
 

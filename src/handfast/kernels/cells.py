@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.course import Ranges, goes_up
+from handfast.flow.gather import goes_up
+from handfast.kernels.course import Ranges
 from handfast.kernels.keys import Cells, Keys
 from handfast.kernels.pairs import Positions
 

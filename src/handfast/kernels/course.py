@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from handfast.flow.gather import goes_up
 from handfast.kernels.window import WindowRule
 
 if TYPE_CHECKING:
@@ -72,11 +73,6 @@ class Ranges:
     def take(self, rows: NDArray[np.int64]) -> Ranges:
         """Those of the probing tuples at these places."""
         return Ranges(self.starts[rows], self.stops[rows], self.exact)
-
-
-def goes_up(stamps: Stamped) -> bool:
-    """Whether no stamp is lower than the one before it."""
-    return bool((stamps[1:] >= stamps[:-1]).all())
 
 
 def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldest: int) -> Ranges:

@@ -9,10 +9,11 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
 from handfast.kernels.compile import blank, check_kernel, derive_kernel, scan_kernel
 from handfast.kernels.compute import addresses
-from handfast.kernels.course import Courses, Ranges, goes_up, reach
+from handfast.kernels.course import Courses, Ranges, reach
 from handfast.kernels.filters import Filters
 from handfast.kernels.program import Program
 from handfast.kernels.window import WindowRule
