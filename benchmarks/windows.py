@@ -238,7 +238,7 @@ def session(folder: Path) -> SparkSession:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
+    parser.add_argument("--save", type=Path, nargs="?", const=RESULT, help=f"write {RESULT.name}, or another file")
     asked = parser.parse_args()
     start = time.monotonic()
     peer, found = few_keys(asked.turns)
@@ -251,9 +251,9 @@ def main() -> None:
         hot, matches = hot_key(max(1, asked.turns // 2), spark, home)
         spark.stop()
     print(f"a streaming batch of one key over one of many: {hot}; matches {matches}")
-    worst = {
-        where: max(own["median"] for own in every.values())
-        for where, every in (("local", local), ("Spark batch", batch))
+    growths = {
+        where: {"median": max(own["median"] for own in shapes.values()), "goal": GOAL_GROWTH, "shapes": shapes}
+        for where, shapes in (("local", local), ("Spark batch", batch))
     }
     result = {
         "question": (__doc__ or "").splitlines()[0],
@@ -261,13 +261,14 @@ def main() -> None:
         "turns": asked.turns,
         **setting(),
         "CPU over Polars": asdict(peer) | {"matches": found, "goal": GOAL_PEER},
-        "growth": {"local": local, "Spark batch": batch, "worst": worst, "goal": GOAL_GROWTH},
+        "growth": growths,
         "one hot key over many": asdict(hot) | {"matches": matches, "goal": GOAL_HOT},
     }
     print(f"took {time.monotonic() - start:.0f} s")
     if asked.save:
-        RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    met = peer.median <= GOAL_PEER and max(worst.values()) <= GOAL_GROWTH and hot.median <= GOAL_HOT
+        asked.save.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    grown = max(own["median"] for own in growths.values())
+    met = peer.median <= GOAL_PEER and grown <= GOAL_GROWTH and hot.median <= GOAL_HOT
     sys.exit(0 if met else 1)
 
 

@@ -401,7 +401,7 @@ def what_waits_at_the_sequencer_told_with_every_piece(patch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("bug", MUTANTS, ids=lambda bug: bug.__name__)
-def test_the_scenarios_catch(
+def test_some_scenario_catches(
     bug: Mutant, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     bug(monkeypatch)

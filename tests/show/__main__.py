@@ -24,6 +24,12 @@ CLAIMS: dict[str, Claim] = {
     "timelines": claims.timelines,
     "downstream": claims.downstream,
     "door": claims.door,
+    "entrance": claims.entrance,
+    "schedules": claims.schedules,
+    "cost": claims.cost,
+    "sql": claims.sql,
+    "text": claims.text,
+    "payload": claims.payload,
     "mutants": claims.mutants,
     "exactly-once": claims.exactly_once,
     "kills": claims.kills,
@@ -33,6 +39,7 @@ CLAIMS: dict[str, Claim] = {
     "import": claims.light_import,
     "trigger": measured.trigger,
     "chain": claims.chain,
+    "windows": measured.windows,
     "scaling": measured.scaling,
 }
 

@@ -59,6 +59,26 @@ def trigger() -> list[Line]:
     return [Line("warm trigger of a small batch ÷ bare stateful operator", shown, "≤ 2", worst <= 2, _said(done))]
 
 
+def windows() -> list[Line]:
+    """What a join costs with few keys and short windows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "windows.json"
+        done = _run([sys.executable, "-m", "benchmarks.windows", "--turns", "3", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.windows", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    figures = {
+        "20 keys, windows of 100 ms: CPU over Polars with buckets": result["CPU over Polars"],
+        "CPU of a match among 200 k rows over among 20 k, local": result["growth"]["local"],
+        "the same on Spark batch": result["growth"]["Spark batch"],
+        "a streaming batch of one hot key over one of many": result["one hot key over many"],
+    }
+    return [
+        Line(name, f"{own['median']:.2f}", f"≤ {own['goal']}", own["median"] <= own["goal"], _said(done))
+        for name, own in figures.items()
+    ]
+
+
 def scaling() -> list[Line]:
     """What the local engine does in a second, by cores."""
     with tempfile.TemporaryDirectory() as folder:
