@@ -34,11 +34,21 @@ def slices(
     if any(not own for own in pieces) and not plan.join.gives_unmatched:
         return
     by_arrival = plan.join.spec.order == ARRIVAL
+    for arrivals, until in in_order(pieces, limit):
+        # in rank order no later tuple has seen less than one of these
+        seen = [block.seen for block in arrivals if block is not None and block.seen]
+        counts = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(pieces)))
+        yield arrivals, Horizon(NEVER if by_arrival and until != END else until, counts)
+
+
+def in_order(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[list[Block | None], int]]:
+    """The tuples of blocks, given by stream, in the order of all: slice by slice, each with the time of the next one.
+
+    After the last one, of which there is always one, nothing comes: its time is `END`.
+    """
     streams = [_Ordered(own) for own in pieces]
-    places = np.concatenate([stream.places for stream in streams])
-    order = np.argsort(places, kind="stable")
-    sizes = [len(stream.places) for stream in streams]
-    origins = np.repeat(np.arange(len(streams)), sizes)[order]
+    order = np.argsort(np.concatenate([stream.places for stream in streams]), kind="stable")
+    origins = np.repeat(np.arange(len(streams)), [len(stream.places) for stream in streams])[order]
     times = np.concatenate([stream.times for stream in streams])[order]
     step = limit.step(len(order), sum(block.size for own in pieces for block in own))
     starts = [0] * len(streams)
@@ -50,13 +60,7 @@ def slices(
             for stream, first, stop in zip(streams, starts, stops, strict=True)
         ]
         starts = stops
-        # in rank order no later tuple has seen less than one of these
-        seen = [block.seen for block in arrivals if block is not None and block.seen]
-        known = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(streams)))
-        if start + step >= len(order):
-            yield arrivals, Horizon(END, known)
-        else:
-            yield arrivals, Horizon(NEVER if by_arrival else int(times[start + step]), known)
+        yield arrivals, int(times[start + step]) if start + step < len(order) else END
 
 
 class _Ordered:

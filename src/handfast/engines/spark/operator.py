@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from handfast.core.bounded import in_order
 from handfast.core.join_core import JoinCore, Manifest
 from handfast.engines.spark import blocks
 from handfast.engines.spark.arrivals import Arrivals, Refused, admit, gather
@@ -42,7 +42,7 @@ from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import Metrics, StreamMetrics, latest
 from handfast.flow.order import by_rank
 from handfast.flow.pieces import LIMIT, Limit, gathered, together
-from handfast.flow.time import NEVER, Attention, Horizon
+from handfast.flow.time import END, NEVER, Attention, Horizon
 from handfast.plan import Plan
 
 FIRST = 0  # the core that counts what came to the door: the punctuations tell it to all of them
@@ -82,7 +82,7 @@ class JoinProcessor(StatefulProcessor):
         admitted, refused, horizon = self._admit(admission, arrivals)
         gone = list(core.expired)
         matches = 0
-        given = _steps(core, admitted, horizon)
+        given = _steps(core, admitted, horizon, self._limit)
         for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given, self._limit):
             matches += batch.num_rows
             yield MATCHES, None, pack_rows(batch), None
@@ -145,13 +145,15 @@ class JoinProcessor(StatefulProcessor):
             _cores.popitem(last=False)
 
 
-def _steps(core: JoinCore, admitted: Sequence[Sequence[Block]], horizon: Horizon) -> Iterator[pa.RecordBatch]:
-    """What a core gives for the pieces of a batch: step by step, and only the last one reaches the horizon."""
-    none = (None,) * len(admitted)
-    steps = list(zip_longest(*admitted)) or [none]
-    for step in steps[:-1]:
-        yield from core.step(step, Horizon.start(len(admitted)))
-    yield from core.step(steps[-1], horizon)
+def _steps(
+    core: JoinCore, admitted: Sequence[Sequence[Block]], horizon: Horizon, limit: Limit
+) -> Iterator[pa.RecordBatch]:
+    """What a core gives for a batch in pieces: in order, step by step, and only the last one reaches the horizon."""
+    if all(len(own) <= 1 for own in admitted):
+        yield from core.step([own[0] if own else None for own in admitted], horizon)
+        return
+    for arrivals, until in in_order(admitted, limit):
+        yield from core.step(arrivals, horizon if until == END else Horizon.start(len(admitted)))
 
 
 def late_at_home(late: Sequence[Sequence[Block]]) -> list[Refused]:
