@@ -20,7 +20,7 @@ demo: setup ## a band join of two live streams on Spark, checked against the ora
 	@.venv/bin/handfast demo
 
 test: setup ## all tests but the slow ones
-	$(python) -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(python) -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder --durations=50 $(ARGS)
 
 test-slow: setup ## the slow tests
 	$(python) -m pytest -m slow $(ARGS)
