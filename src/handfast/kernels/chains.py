@@ -31,6 +31,15 @@ def insert(cells, present, start, heads, links, stored):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
+def _turn_round(probes, found, n):  # type: ignore[no-untyped-def]
+    """Put what was found last first: people read matches from the oldest to the newest."""
+    for k in range(n // 2):
+        last = n - 1 - k
+        probes[k], probes[last] = probes[last], probes[k]
+        found[k], found[last] = found[last], found[k]
+
+
+@njit(cache=True, nogil=True)
 def probe(  # type: ignore[no-untyped-def]
     base, low, high, low2, high2, order, starts, stops,
     heads, links, stored, cursors, turns, turn, probes, found, state,
@@ -65,6 +74,7 @@ def probe(  # type: ignore[no-untyped-def]
                     if stored[at] == cell:
                         if n == capacity:
                             state[0], state[1], state[2], state[3] = step, b, c, at
+                            _turn_round(probes, found, n)
                             return n
                         probes[n] = i
                         found[n] = at
@@ -76,4 +86,5 @@ def probe(  # type: ignore[no-untyped-def]
             b += 1
         step += 1
     state[0], state[1], state[2], state[3] = step, 0, 0, NOT_STARTED
+    _turn_round(probes, found, n)
     return n
