@@ -57,6 +57,20 @@ def test_dictionaries_of_batches_may_differ() -> None:
     assert ["c", "b", "b", None] == found.column(0).to_pylist()
 
 
+def test_a_dictionary_of_nothing_is_gathered_as_well() -> None:
+    nothing = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.nulls(0))
+    batches = [pa.RecordBatch.from_arrays([nothing], names=["c"])] * 2
+    found = gather(batches, np.array([1, 0, 1]), np.array([0, 1, 1]))
+    assert [None] * 3 == found.column(0).to_pylist()
+
+
+def test_a_part_of_a_column_is_small_though_its_dictionary_is_large() -> None:
+    large = pa.DictionaryArray.from_arrays(pa.array(range(1_000)), pa.array([f"{k:01000}" for k in range(1_000)]))
+    whole = pa.RecordBatch.from_arrays([large], names=["c"])
+    assert 1_000_000 <= content_bytes(whole) <= 1_010_000
+    assert content_bytes(whole.slice(10, 1)) <= 1_100
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_size_is_that_of_the_values_wherever_they_lie(name: str) -> None:
     # what a merge of blocks goes by: all attempts of a task must come to the same state

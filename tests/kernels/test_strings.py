@@ -46,7 +46,8 @@ def test_ranks_order_as_the_strings_do_whenever_they_come(seed: int) -> None:
         assert sorted(scratch.texts()) == [scratch.text(code) for code in order]
 
 
-def test_a_new_string_is_not_compared_with_all_that_are_known() -> None:
+@pytest.mark.parametrize("come", ["anywhere", "one behind the other", "one before the other"])
+def test_a_new_string_is_not_compared_with_all_that_are_known(come: str) -> None:
     compared = 0
 
     class Counted(str):
@@ -57,8 +58,13 @@ def test_a_new_string_is_not_compared_with_all_that_are_known() -> None:
 
     table = StringTable()
     rng = random.Random(7)
-    for _ in range(400):
-        for _ in range(20):
-            table.code(Counted(rng.random()))
+    table.code(Counted("\uffff"))  # so that the others come between two
+    table.code(Counted(""))
+    texts = [f"{rng.random():.12f}" for _ in range(8_000)]
+    if come != "anywhere":
+        texts.sort(reverse=come == "one before the other")
+    for start in range(0, len(texts), 20):
+        for text in texts[start : start + 20]:
+            table.code(Counted(text))
         table.ranks()
     assert compared < 8_000 * 60, "it grows with the logarithm of what is known, not with what is known"

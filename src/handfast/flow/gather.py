@@ -26,7 +26,7 @@ def gather(batches: Sequence[pa.RecordBatch], owners: Numbers, rows: Numbers) ->
     pieces = [
         _taken(batches[int(owners[first])], rows[first:end]) for first, end in zip([0, *ends[:-1]], ends, strict=True)
     ]
-    together = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    together = pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
     if order is None:
         return together
     back = np.empty(len(order), np.int64)
@@ -38,10 +38,3 @@ def _taken(batch: pa.RecordBatch, rows: Numbers) -> pa.RecordBatch:
     if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (np.diff(rows) == 1).all():
         return batch.slice(int(rows[0]), len(rows))
     return batch.take(pa.array(rows))
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Several batches as one; the dictionaries of a column may differ from batch to batch."""
-    if any(pa.types.is_dictionary(type_) for type_ in batches[0].schema.types):
-        batches = pa.Table.from_batches(batches).unify_dictionaries().to_batches()
-    return pa.concat_batches(batches)

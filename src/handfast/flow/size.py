@@ -20,8 +20,9 @@ def widest_row(batch: pa.RecordBatch) -> int:
 
 def _bytes(column: pa.Array) -> int:
     type_ = column.type
-    if pa.types.is_dictionary(type_):
-        return _bytes(column.indices) + _bytes(column.dictionary)
+    if pa.types.is_dictionary(type_):  # a part of a column has the whole dictionary: counted is what its rows refer to
+        known = column.dictionary
+        return _bytes(column.indices) + len(column) * (_bytes(known) // max(1, len(known)))
     if _is_text(type_):
         return int(pc.sum(pc.binary_length(column)).as_py() or 0)
     if pa.types.is_struct(type_):

@@ -20,6 +20,7 @@ from handfast.kernels.pairs import Positions
 
 _BASIC = 128  # tuples of a basic block
 _FAN = 8  # so many neighbouring blocks of one size become one
+_PATIENCE = 16  # so many pushes or more go by before blocks become much shorter
 _CAPACITY = 1 << 18
 
 Numbers = NDArray[Any]  # of one type, integers or doubles
@@ -125,7 +126,8 @@ class SortedBlocks:
 
     def _fit(self, sizes: Positions) -> None:
         """Cut blocks that are much longer than what the probes reach; how far they do also limits what is merged."""
-        self._longest = max(_BASIC, int(sizes.mean()))
+        # it falls slowly: one push that reaches little must not cut what the next ones sweep
+        self._longest = max(_BASIC, int(sizes.mean()), self._longest - self._longest // _PATIENCE)
         if any(len(block) > _FAN * self._longest for block in self._blocks):
             self._blocks = [
                 piece

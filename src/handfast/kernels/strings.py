@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 _GAP = 1 << 32  # between the ranks of neighbours, when all are given anew: room for those that come between them
+_RUN = 1 << 16  # so small a part of the room between neighbours is taken by one of a run
 _PART = 16  # so much of the strings may be ranked one by one before all are sorted
 
 
@@ -31,6 +32,7 @@ class StringTable:
         self._texts: list[str] = []
         self._ranks = np.empty(0, np.int64)  # by code; for `_ranked` of them it is known
         self._ranked = 0
+        self._last: int | None = None  # the rank that was given last
         self._sorted: list[str] = []
         self._since: list[str] = []  # those that were ranked after the others had been sorted, in order as well
 
@@ -85,7 +87,10 @@ class StringTable:
             low, high = self._neighbours(text)
             if high - low < 2:
                 return False
-            self._ranks[code] = (low + high) // 2
+            near = max(1, (high - low) // _RUN)
+            # strings that come one behind the other, up or down, leave room for those that follow
+            rank = low + near if low == self._last else high - near if high == self._last else (low + high) // 2
+            self._ranks[code] = self._last = rank
             insort(self._since, text)
         return True
 
