@@ -203,3 +203,9 @@ def test_spark_agrees_and_its_frames_are_collected(spark: SparkSession) -> None:
 def test_pandas_will_do() -> None:
     frames = {name: table.to_pandas() for name, table in TABLES.items()}
     assert hf.verify(frames, **ASKED, engines=[hf.LocalOptions(cores=2)])
+
+
+def test_maps_of_lists_ride_along() -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    rows = pa.table({"ts": pa.array([0], pa.timestamp("us")), "m": pa.array([[("a", [1, 2])]], kind)})
+    assert hf.verify({"r": rows, "s": rows}, on="TRUE", window="1 second", time="ts")

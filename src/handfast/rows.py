@@ -65,7 +65,7 @@ def multiset(rows: Iterable[Values]) -> Counter[Values]:
 
 
 def _frozen(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):  # a map is a list of pairs
         return tuple(map(_frozen, value))
     if isinstance(value, dict):
         return tuple((name, _frozen(item)) for name, item in value.items())

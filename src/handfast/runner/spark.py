@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -100,10 +100,11 @@ def _run_stream(
     fitting = spark_doors.without_corrupt(frames)
     api.explain(fitting, pipeline.spec)  # whatever is wrong with the join is said before a checkpoint is touched
     checkpoint = pipeline.checkpoint or str(home / "checkpoint")
-    goes_on = _check_record(pipeline, spark, fitting, checkpoint, screen)
+    goes_on, remember = _check_record(pipeline, spark, fitting, checkpoint, screen)
     folders = {sink.path: sink.where for sink in pipeline.folders if sink.path is not None and sink.format in FILES}
     places.check(spark, checkpoint, folders, alone=False)
     spark_doors.check_sinks(pipeline, goes_on=goes_on)
+    remember()
     places.mark(spark, checkpoint, folders)
     matches = api.join(spark_doors.watched(frames), pipeline.spec)
     if goes_on:
@@ -188,8 +189,8 @@ def _session(pipeline: Pipeline, screen: Screen) -> Iterator[tuple[SparkSession,
 
 def _check_record(
     pipeline: Pipeline, spark: SparkSession, frames: dict[str, DataFrame], checkpoint: str, screen: Screen
-) -> bool:
-    """Refuse the checkpoint of another join, mark a new one as ours; whether there is something to go on from."""
+) -> tuple[bool, Callable[[], None]]:
+    """Refuse the checkpoint of another join; whether there is something to go on from, and what marks it as ours."""
     from handfast.engines.spark.text import read_text, write_text
 
     columns = {n: ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in f.schema) for n, f in frames.items()}
@@ -203,11 +204,15 @@ def _check_record(
         before = record.parse(said, elsewhere) if said is not None else None
     record.check(before, now, checkpoint)
     has_run = before is not None if folder is None else (folder / "metadata").exists()
-    if before is None:
-        if has_run:
-            screen.say(f"the checkpoint {checkpoint} has no {record.NAME}: whether it is of this join is not known")
+    if before is None and has_run:
+        screen.say(f"the checkpoint {checkpoint} has no {record.NAME}: whether it is of this join is not known")
+
+    def remember() -> None:
+        if before is not None:
+            return
         if folder is not None:
             record.write(folder, now)
         else:
             write_text(spark, elsewhere, record.text(now))
-    return has_run
+
+    return has_run, remember

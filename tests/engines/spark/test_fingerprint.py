@@ -93,7 +93,7 @@ def test_a_new_field_at_its_default_changes_nothing(join: str, monkeypatch: pyte
     assert "colour=None" in repr(plan(join))
     step(plan(join), state, 1)
     monkeypatch.setattr(joins, "Stream", lambda *args: LaterStream(*args, colour="red"))
-    with pytest.raises(EngineError, match=r"\(colour of 'r' was not there, is red; colour of 's'"):
+    with pytest.raises(EngineError, match=r"\(colour of 'r' was the default, is red; colour of 's'"):
         step(plan(join), state, 2)
 
 

@@ -38,7 +38,7 @@ def test_a_filled_place_is_open_to_its_own_checkpoint_alone(spark: SparkSession,
             claim(spark, checkpoint, place)
     assert not (tmp_path / "third").exists(), "what is refused leaves nothing behind"
     shutil.rmtree(first)
-    with pytest.raises(hf.SpecError, match=refusal):
+    with pytest.raises(hf.SpecError, match="which is gone; take another path, or empty the folder"):
         claim(spark, first, place)
 
 

@@ -138,11 +138,36 @@ def test_a_place_belongs_to_the_checkpoint_that_filled_it(
         ({"late_rows": print}, r"late_rows must be a path.*late_rows=\{'r': …, 's': …\}"),
         ({"late_rows": {"r": "x"}}, "late_rows has places for r, but the streams are r, s"),
         ({"late_rows": "x", "rejected_rows": "x/"}, "Two kinds of rows would be written to 'x/r'"),
+        ({"late_rows": {"r": "x", "s": "./y/../x"}}, "Two kinds of rows would be written to './y/../x'"),
+        ({"late_rows": {"r": "/x", "s": "file:///x"}}, "Two kinds of rows would be written to 'file:///x'"),
+        ({"late_rows": "matches/late"}, "late_rows of 'r' at matches/late/r and to at matches are one inside of the"),
+        ({"checkpoint": "matches"}, "to at matches and checkpoint at matches are one inside of the other; give each"),
+        ({"checkpoint": "matches/checkpoint"}, "are one inside of the other; give each a folder of its own"),
+        ({"checkpoint": None}, "checkpoint must be the path of a folder, not None"),
+        ({"to": ""}, "to must be the path of a folder, not ''"),
+        ({"trigger": True}, "trigger must be like '10 seconds' or {'availableNow': True}, not True"),
     ],
 )
 def test_a_place_that_does_not_serve_is_refused(matches: DataFrame, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(hf.SpecError, match=message):
         hf.write(matches, **{"to": "matches", "checkpoint": "checkpoint", **changes})
+
+
+def test_a_column_that_would_be_taken_for_the_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS k", "value AS Handfast_Batch")
+    matches = hf.join({"r": rows, "s": rows}, on="r.k = s.k", window="1 second", time="ts", lateness="0 seconds")
+    with pytest.raises(hf.SpecError, match="late_rows of 'r' has a column 'Handfast_Batch', which in the folder is"):
+        hf.write(matches, to=tmp_path / "to", late_rows=tmp_path / "late", checkpoint=tmp_path / "checkpoint")
+
+
+def test_a_place_that_is_added_later_can_be_read(spark: SparkSession, matches: DataFrame, tmp_path: Path) -> None:
+    def run(**places: Any) -> None:
+        where = {"to": tmp_path / "matches", "checkpoint": tmp_path / "checkpoint", **places}
+        finish(hf.write(matches, trigger={"availableNow": True}, **where))
+
+    run()
+    run(rejected_rows=tmp_path / "rejected")
+    assert not read(spark, tmp_path / "rejected" / "r")
 
 
 def test_only_what_join_returned_has_late_rows(spark: SparkSession, matches: DataFrame) -> None:

@@ -31,7 +31,7 @@ def _another_join(then: Fingerprint, plan: Plan) -> EngineError:
     changed = [what for what in (*then, *(w for w in now if w not in then)) if then.get(what) != now.get(what)]
     asked = [what for what in changed if what not in _FOLLOWS]
     words = "; ".join(
-        f"{what} was {then.get(what, 'not there')}, is {now.get(what, 'not there')}" for what in asked or changed
+        f"{what} was {then.get(what, 'the default')}, is {now.get(what, 'the default')}" for what in asked or changed
     )
     return EngineError(
         f"The checkpoint was written by another join or for another number of cores ({words}); "

@@ -41,7 +41,17 @@ def check(spark: SparkSession, checkpoint: str, places: Mapping[str, str], *, al
             if not has_run:
                 _check_unmarked(spark, what, place, alone=alone)
         elif owner["id"] != ours and (has_files(spark, place) or owner["id"] == _id(spark, owner["checkpoint"])):
+            if _id(spark, owner["checkpoint"]) is None:
+                raise SpecError(
+                    f"{what} writes to {place}, which belongs to the checkpoint {owner['checkpoint']}, which is gone; "
+                    "take another path, or empty the folder"
+                )
             raise _refused(what, place, f"which belongs to the checkpoint {owner['checkpoint']}")
+
+
+def has_run(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a query has run with this checkpoint."""
+    return read_text(spark, f"{checkpoint}/{_RUN}") is not None
 
 
 def mark(spark: SparkSession, checkpoint: str, places: Iterable[str]) -> None:

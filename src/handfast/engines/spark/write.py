@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
+from os.path import abspath, normpath
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,7 @@ from pyspark.sql.types import StructType
 from handfast.engines.spark import places as owned
 from handfast.engines.spark.output import LATE, MATCHES, REJECTED, unpack
 from handfast.engines.spark.places import BATCH
+from handfast.engines.spark.text import has_files
 from handfast.errors import SpecError
 
 Place = str | PathLike[str] | Callable[[DataFrame, int], None]
@@ -55,21 +57,25 @@ def write(
                 _Target(f"{what} of {stream!r}", kind, position, source.streams[stream], place)
                 for position, (stream, place) in enumerate(_by_stream(places, list(source.streams), what).items())
             ]
-    folders: dict[str, str] = {}
+    home = _checked_path(checkpoint, "checkpoint")
+    folders = {target.place: f"hf.write: {target.what}" for target in targets if isinstance(target.place, str)}
+    _check_apart([(t.what, t.place) for t in targets if isinstance(t.place, str)], home)
     for target in targets:
-        if isinstance(target.place, str):
-            if target.place in folders:
-                raise SpecError(f"Two kinds of rows would be written to {target.place!r}; give each a place of its own")
-            folders[target.place] = f"hf.write: {target.what}"
-    home = fspath(checkpoint).rstrip("/")
-    owned.check(matches.sparkSession, home, folders, alone=True)
-    owned.mark(matches.sparkSession, home, folders)
-    writer = source.output.writeStream.foreachBatch(_Write(tuple(targets)))
-    writer = writer.option("checkpointLocation", home)
+        target.check_columns()
+    writer = source.output.writeStream.foreachBatch(_Write(tuple(targets))).option("checkpointLocation", home)
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:
+        if not isinstance(trigger, str | Mapping):
+            raise SpecError(f"trigger must be like '10 seconds' or {{'availableNow': True}}, not {trigger!r}")
         writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)))
+    spark = matches.sparkSession
+    owned.check(spark, home, folders, alone=True)
+    owned.mark(spark, home, folders)
+    if owned.has_run(spark, home):
+        for target in targets:
+            if isinstance(target.place, str) and not has_files(spark, target.place):
+                target.begin(spark.createDataFrame([], target.schema))  # a place that was not there before
     return writer.start()
 
 
@@ -82,6 +88,18 @@ class _Target:
     stream: int | None
     schema: StructType
     place: str | Callable[[DataFrame, int], None]
+
+    def check_columns(self) -> None:
+        """Refuse a column that would be taken for the number of the batch."""
+        clash = next((name for name in self.schema.names if name.lower() == BATCH), None)
+        if clash is not None and isinstance(self.place, str):
+            raise SpecError(
+                f"{self.what} has a column {clash!r}, which in the folder is the number of the batch; name it otherwise"
+            )
+
+    def begin(self, rows: DataFrame) -> None:
+        """Have columns to be read where no row is."""
+        rows.write.mode("overwrite").parquet(f"{self.place}/{BATCH}=0")
 
     def put(self, output: DataFrame, number: int, *, empty: bool) -> None:
         """Write the rows of a batch; a batch that runs again takes the place of what it wrote before."""
@@ -96,8 +114,8 @@ class _Target:
             # dynamic: the whole folder of the batch is put in its place by one rename
             numbered = rows.withColumn(BATCH, F.lit(number)).write.mode("overwrite").partitionBy(BATCH)
             numbered.option("partitionOverwriteMode", "dynamic").parquet(self.place)
-        elif number == 0:  # so that there are columns to be read where no row is
-            rows.write.mode("overwrite").parquet(f"{self.place}/{BATCH}=0")
+        elif number == 0:
+            self.begin(rows)
 
 
 @dataclass(frozen=True)
@@ -132,9 +150,39 @@ def _by_stream(places: Places, streams: list[str], what: str) -> dict[str, str |
     return {stream: f"{fspath(places).rstrip('/')}/{stream}" for stream in streams}
 
 
+def _checked_path(path: Any, what: str) -> str:
+    if not isinstance(path, str | PathLike) or not fspath(path).strip("/"):
+        raise SpecError(f"{what} must be the path of a folder, not {path!r}")
+    return fspath(path).rstrip("/")
+
+
+def _check_apart(places: list[tuple[str, str]], checkpoint: str) -> None:
+    """Refuse folders of which one is, or lies in, another: their rows would be mixed or could not be read."""
+    known: list[tuple[str, str, str]] = []
+    for what, path in [("checkpoint", checkpoint), *places]:
+        own = _plain(path)
+        for other, other_path, other_own in known:
+            if own == other_own and "checkpoint" not in (what, other):
+                raise SpecError(f"Two kinds of rows would be written to {path!r}; give each a place of its own")
+            if f"{own}/".startswith(f"{other_own}/") or f"{other_own}/".startswith(f"{own}/"):
+                raise SpecError(
+                    f"{what} at {path} and {other} at {other_path} are one inside of the other; "
+                    "give each a folder of its own, side by side"
+                )
+        known.append((what, path, own))
+
+
+def _plain(path: str) -> str:
+    """A path in the one spelling that folders are compared in."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        scheme, rest = "file", abspath(path)
+    return f"{scheme.lower()}:/{normpath(rest).lstrip('/')}"
+
+
 def _checked(place: Place, what: str) -> str | Callable[[DataFrame, int], None]:
     if isinstance(place, str | PathLike):
-        return fspath(place).rstrip("/")
+        return _checked_path(place, what)
     if not callable(place):
         raise SpecError(f"{what} must be a path or a function of a DataFrame and the batch's number, not {place!r}")
     return place
