@@ -29,10 +29,6 @@ class Line:
     low: NDArray[Any]
     high: NDArray[Any]
 
-    def take(self, rows: NDArray[np.int64]) -> Line:
-        """Those of the tuples at these places."""
-        return Line(self.keys[rows], self.low[rows], self.high[rows])
-
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -48,12 +44,6 @@ class Keys:
     present: NDArray[np.bool_]
     wild: NDArray[np.bool_]
     line: Line | None = None
-
-    def take(self, rows: NDArray[np.int64]) -> Keys:
-        """The keys of the tuples at these places."""
-        ranges = [(low[rows], high[rows]) for low, high in self.ranges]
-        line = self.line.take(rows) if self.line is not None else None
-        return Keys(self.cells[rows], self.base[rows], ranges, self.present[rows], self.wild[rows], line)
 
 
 class KeyMaker:
