@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 
-from handfast.bench.measure import Ratio, Speed, in_turns, speed
-from handfast.bench.scaling import setting
-from handfast.bench.workload import Bench
+from handfast.cli.bench.measure import Ratio, Speed, in_turns, speed
+from handfast.cli.bench.scaling import setting
+from handfast.cli.bench.workload import Bench
 from handfast.core.join_core import JoinCore
 from handfast.engines.local.layout import threads
 from handfast.engines.local.options import LocalOptions

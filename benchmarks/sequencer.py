@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 import handfast as hf
 from benchmarks.trigger import setting
-from handfast import oracle
 from handfast.connectors.generate import CellJoin, Workload
+from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
 CORES = 2

@@ -28,8 +28,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 import handfast as hf
-from handfast import oracle
 from handfast.connectors.generate import CellJoin, Workload
+from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
 GOAL = 2.0

@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 
 import handfast as hf
 from benchmarks.trigger import setting
-from handfast.bench.measure import Ratio, quantile
+from handfast.cli.bench.measure import Ratio, quantile
 
 RESULT = Path(__file__).parent / "results" / "windows.json"
 SEED = 11

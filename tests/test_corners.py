@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast import oracle
 from handfast.flow.batch import schema_of
-from handfast.kernels.program import make_program
+from handfast.judge import oracle
+from handfast.kernels.compiler.program import make_program
 from handfast.spec.expression import depth, walk
 from tests.judges.rows import plain_values
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast import evaluation
 from handfast.flow.batch import schema_of
+from handfast.judge import evaluation
 from handfast.plan import Routing
 from tests.judges.rows import rows_of
 

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from handfast import oracle
+from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
 if TYPE_CHECKING:

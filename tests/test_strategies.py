@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from handfast import oracle
+from handfast.judge import oracle
 from tests.judges.rows import rows_of, tables_of
 from tests.strategies import SHAPES, Case, cases, shrinking_cases, smallest
 

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handfast.agreement import verify
     from handfast.api import configure, explain, join, metrics, session, write
     from handfast.engines.local.options import LocalOptions
     from handfast.errors import (
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
         SpecError,
         UnsupportedError,
     )
+    from handfast.judge.verify import verify
     from handfast.spec.join import JoinSpec
     from handfast.spec.python_predicate import predicate
     from handfast.spec.window import CountWindow, TimeWindow
@@ -26,7 +26,7 @@ _HOMES = {
     "join": "handfast.api",
     "metrics": "handfast.api",
     "session": "handfast.api",
-    "verify": "handfast.agreement",
+    "verify": "handfast.judge.verify",
     "write": "handfast.api",
     "LocalOptions": "handfast.engines.local.options",
     "EngineError": "handfast.errors",

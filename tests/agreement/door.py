@@ -7,7 +7,7 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING
 
-from handfast import oracle
+from handfast.judge import oracle
 from tests.strategies import Case
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from handfast import oracle
+from handfast.judge import oracle
 from tests.agreement.runs import session_batches
 from tests.judges.rows import Row, multiset, result_of
 from tests.strategies import Case

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import handfast as hf
-from handfast import oracle
+from handfast.judge import oracle
 from tests.agreement.door import adds_up, bounded_in_time, check_counters, late_cases
 from tests.agreement.runs import (
     local_bounded,

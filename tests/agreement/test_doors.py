@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 DOORS = {"handfast", "handfast.cli", "handfast.testing"}
-JUDGE = {"handfast.oracle"}
+JUDGE = {"handfast.judge.oracle"}
 HERE = Path(__file__).parent
 
 

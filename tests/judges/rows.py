@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from handfast.rows import Row, multiset, plain_values, result_of, rows_of, tables_of
+from handfast.judge.rows import Row, multiset, plain_values, result_of, rows_of, tables_of
 from handfast.spec import types
 from handfast.spec.schema import Schema
 from handfast.spec.types import Kind, Type

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handfast import evaluation
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
+from handfast.judge import evaluation
 from handfast.kernels.columns import ColumnReader, Reading
-from handfast.kernels.program import Input, Program
+from handfast.kernels.compiler.program import Input, Program
 from handfast.kernels.strings import StringTable
 from handfast.spec.expression import Call, Column, Expr, Literal
 from handfast.spec.meaning import Refused

@@ -9,8 +9,8 @@ import pytest
 
 from handfast.core.growing import GrowingStamps
 from handfast.kernels.columns import Columns
+from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.course import Courses, reach
-from handfast.kernels.window import WindowRule
 
 Run = list[tuple[int, int, int]]  # time, and how many tuples of stream 0 and 1 came before
 

@@ -19,7 +19,9 @@ from handfast.flow import admission, stamper
 from handfast.flow import time as flow_time
 from handfast.flow.block import EVERYWHERE, HOME
 from handfast.flow.order import RANK
-from handfast.kernels import codegen, columns, compile, compute, filters, keys, strings
+from handfast.kernels import columns, compute, filters, strings
+from handfast.kernels.compiler import codegen, compile
+from handfast.kernels.index import keys
 from handfast.plan import Routing
 from handfast.spec.expression import Op
 from handfast.spec.join import HOW
@@ -303,7 +305,7 @@ def wild_tuples_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def partners_sought_in_their_own_bucket_only(patch: pytest.MonkeyPatch) -> None:
-    from handfast.kernels.bands import BandScale
+    from handfast.kernels.index.bands import BandScale
 
     patch.setattr(BandScale, "partners", lambda self, side, own: (self.buckets(own), self.buckets(own)))
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast import oracle
 from handfast.engines.spark import arrivals, blocks, operator, pack, sequence
 from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.core_keys import core_key
@@ -26,6 +25,7 @@ from handfast.errors import HandfastError
 from handfast.flow.metrics import Metrics
 from handfast.flow.pieces import LIMIT, Limit
 from handfast.flow.time import NEVER, Attention, Horizon, Progress
+from handfast.judge import oracle
 from handfast.plan import Plan, make_plan
 from tests.agreement.door import adds_up
 from tests.engines.spark.driven import State, Workers, manifest_of, matches_of, output_of

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 import handfast as hf
 import handfast.testing as hft
-from handfast import oracle
+from handfast.judge import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from tests.judges.rows import by_duckdb, result_of, rows_of, schemas_of, tables_of
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from handfast import evaluation, oracle
+from handfast.judge import evaluation, oracle
 from handfast.spec import types
 from handfast.spec.classify import Band, Conditions, classify
 from handfast.spec.expression import Column, Expr

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handfast import evaluation
 from handfast.errors import SpecError
+from handfast.judge import evaluation
 from handfast.spec import types
 from handfast.spec.expression import Call, Expr
 from handfast.spec.functions import FUNCTIONS

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from handfast import evaluation
 from handfast.flow.batch import schema_of
+from handfast.judge import evaluation
 from handfast.spec.expression import Call, Expr
 from handfast.spec.meaning import Refused
 from handfast.spec.predicate import bind

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from handfast import oracle
+from handfast.judge import oracle
 from handfast.spec.join import BoundJoin, JoinSpec
 from handfast.spec.window import CountWindow
 from tests.judges.rows import by_duckdb, multiset, plain_values, schemas_of, tables_of

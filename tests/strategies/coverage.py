@@ -6,7 +6,7 @@ import math
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
-from handfast import evaluation, oracle
+from handfast.judge import evaluation, oracle
 from handfast.spec.expression import Column, Literal, walk
 from handfast.spec.meaning import Refused
 from tests.judges.rows import rows_of, tables_of

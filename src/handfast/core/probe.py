@@ -12,7 +12,7 @@ from handfast.core.recipe import Pairing, Recipe
 from handfast.core.segment import Marks, Segment
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Columns
-from handfast.kernels.keys import Keys
+from handfast.kernels.index.keys import Keys
 from handfast.kernels.pairs import Pairs, Positions
 from handfast.plan import Pair
 

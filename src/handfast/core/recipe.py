@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from handfast.core.segment import Index
-from handfast.kernels.bands import band_terms
-from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import ColumnReader, Columns, Reading
+from handfast.kernels.compiler.program import Program, make_program
+from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.compute import compares_order_of_strings
 from handfast.kernels.course import Courses
-from handfast.kernels.keys import KeyMaker
+from handfast.kernels.index.bands import band_terms
+from handfast.kernels.index.cells import CellIndex
+from handfast.kernels.index.keys import KeyMaker
+from handfast.kernels.index.sorted_blocks import SortedBlocks
 from handfast.kernels.pairs import PairKernels, TupleKernel
-from handfast.kernels.program import Program, make_program
-from handfast.kernels.sorted_blocks import SortedBlocks
 from handfast.kernels.strings import StringTable
-from handfast.kernels.window import WindowRule
 from handfast.plan import MERGE, Pair, PairPlan, Plan
 from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from handfast.core.recipe import recipe
 from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.kernels.columns import Columns
-from handfast.kernels.keys import canonical, equal_keys, mix
+from handfast.kernels.index.keys import canonical, equal_keys, mix
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
 

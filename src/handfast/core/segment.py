@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from handfast.core.growing import Growing, GrowingStamps
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.flow.gather import gather, goes_up
-from handfast.kernels.cells import CellIndex
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Courses
-from handfast.kernels.keys import Keys
+from handfast.kernels.index.cells import CellIndex
+from handfast.kernels.index.keys import Keys
+from handfast.kernels.index.sorted_blocks import SortedBlocks
 from handfast.kernels.pairs import Positions
-from handfast.kernels.sorted_blocks import SortedBlocks
 from handfast.plan import Pair
 
 Marks = NDArray[np.bool_]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
-from handfast.kernels.compile import blank, derive_kernel
-from handfast.kernels.program import Slot
-from handfast.kernels.reach import is_native
+from handfast.kernels.compiler.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
+from handfast.kernels.compiler.compile import blank, derive_kernel
+from handfast.kernels.compiler.program import Slot
+from handfast.kernels.compiler.reach import is_native
 from handfast.kernels.strings import StringTable, as_text
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
 from handfast.spec.meaning import Refused, Rule, rule
@@ -209,7 +209,7 @@ class _Python:
     """A column that a function of the user's makes."""
 
     def __init__(self, column: Column, args: tuple[Expr, ...], function: PythonPredicate) -> None:
-        from handfast.kernels import python
+        from handfast.kernels.compiler import python
 
         self._column = column
         self._args = [arg for arg in args if isinstance(arg, Column)]

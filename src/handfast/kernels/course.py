@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.flow.gather import goes_up
-from handfast.kernels.window import WindowRule
+from handfast.kernels.compiler.window import WindowRule
 
 if TYPE_CHECKING:
     from handfast.kernels.columns import Columns

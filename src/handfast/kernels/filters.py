@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.columns import Columns
+from handfast.kernels.compiler.program import Program
 from handfast.kernels.compute import Computation
-from handfast.kernels.program import Program
 
 Rows = NDArray[np.int64]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
-from handfast.kernels.compile import blank, check_kernel, derive_kernel, scan_kernel
+from handfast.kernels.compiler.compile import blank, check_kernel, derive_kernel, scan_kernel
+from handfast.kernels.compiler.program import Program
+from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.compute import addresses
 from handfast.kernels.course import Courses, Ranges, reach
 from handfast.kernels.filters import Filters
-from handfast.kernels.program import Program
-from handfast.kernels.window import WindowRule
 from handfast.spec.expression import number_literals
 
 Positions = NDArray[np.int64]

@@ -17,8 +17,8 @@ from handfast.connectors.ddl import type_name
 from handfast.engines.local.options import LocalOptions
 from handfast.errors import SpecError, UnsupportedError
 from handfast.flow.batch import as_table
+from handfast.judge.grid import table
 from handfast.spec.join import JoinSpec
-from handfast.testing.grid import table
 
 
 class Steps:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from handfast.bench.balance import after_bursts
+from handfast.cli.bench.balance import after_bursts
 from handfast.engines.local.balance import Cost, LocalSizes, relative_costs
 
 

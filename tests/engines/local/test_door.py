@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast import oracle
 from handfast.core.join_core import JoinCore
 from handfast.engines.local.door import Door
+from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("x", pa.int64())])

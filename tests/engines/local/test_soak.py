@@ -10,8 +10,8 @@ from time import perf_counter, sleep
 import pytest
 
 import handfast as hf
-from handfast.bench.measure import speed
-from handfast.bench.workload import Bench
+from handfast.cli.bench.measure import speed
+from handfast.cli.bench.workload import Bench
 from handfast.connectors.generate import CellJoin, Workload
 from handfast.engines.local.options import FORWARDING
 

@@ -25,9 +25,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import handfast as hf
-from handfast import oracle
 from handfast.connectors.generate import CellJoin, Workload
 from handfast.engines.spark import engine, operator
+from handfast.judge import oracle
 from handfast.plan import Plan
 from tests.judges.rows import multiset, schemas_of, tables_of
 

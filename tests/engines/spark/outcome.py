@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import handfast as hf
-from handfast import oracle
 from handfast.flow.metrics import Metrics
+from handfast.judge import oracle
 from handfast.spec.join import BoundJoin
 from tests.agreement.door import adds_up
 from tests.judges.rows import Row, multiset, result_of, schemas_of, tables_of

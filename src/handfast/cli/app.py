@@ -1,0 +1,189 @@
+"""The `handfast` command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from handfast import __version__
+from handfast.errors import HandfastError, SpecError
+
+if TYPE_CHECKING:
+    from handfast.cli.run.screen import Screen
+
+# exit codes, as shells know them
+_FAILED, _MISUSED, _INTERRUPTED = 1, 2, 128 + signal.SIGINT
+
+app = typer.Typer(
+    name="handfast",
+    help="A sliding-window stream join, written once, with the same exact result on every engine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # what is not a HandfastError is a bug, and its plain traceback is for us
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"handfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """The options of `handfast` itself."""
+
+
+@app.command()
+def demo(
+    # The size is what the oracle can judge beside Spark: 16 million pairs, some 15 seconds of plain Python.
+    rows: Annotated[int, typer.Option(help="Rows of each stream.")] = 20_000,
+    rate: Annotated[int, typer.Option(help="Rows a second of each stream, in event time.")] = 200,
+    window: Annotated[str, typer.Option(help="How long a row stays, like '500 ms' or '1 minute'.")] = "2 seconds",
+    seed: Annotated[int, typer.Option(help="Which rows: the same seed, the same rows.")] = 1,
+    cores: Annotated[int, typer.Option(help="JoinCores that share the windows, and cores for Spark.")] = 2,
+) -> None:
+    """Run a band join of two live streams on Spark, and check the result.
+
+    The two generated streams arrive out of order and are joined by closeness
+    in two columns and in time: a join that Spark alone refuses. Meanwhile the
+    oracle, the definition of the join in plain Python, tries the same rows
+    pair by pair. The exit code is 0 if both find the same matches, 1 if not.
+
+    Takes about a minute. Needs the 'spark' extra and Java 17 or newer.
+    """
+    with _errors():
+        from rich.console import Console
+
+        from handfast.cli.demo.run import run
+        from handfast.cli.demo.scenario import Scenario
+        from handfast.cli.demo.screen import Screen
+
+        equal = run(Scenario(rows, rate, window, seed, cores), Screen(Console()))
+    raise typer.Exit(0 if equal else _FAILED)
+
+
+_File = Annotated[Path, typer.Argument(help="The pipeline, a TOML file.", metavar="PIPELINE.TOML", show_default=False)]
+_Engine = Annotated[str | None, typer.Option(help="spark or local; the file's own by default.", show_default=False)]
+
+
+@app.command()
+def explain(file: _File, engine: _Engine = None) -> None:
+    """Show how a pipeline's join is laid out, and why."""
+    with _errors():
+        from handfast.connectors.pipeline import Pipeline
+
+        pipeline = Pipeline.read(file, engine=engine)
+        if pipeline.engine == "local":
+            from handfast.cli.run import local
+
+            said = local.explain(pipeline)
+        else:
+            from handfast.cli.run import spark
+
+            said = spark.explain(pipeline, _screen(err=True))
+    typer.echo(said)
+
+
+@app.command()
+def verify(
+    file: _File,
+    engine: _Engine = None,
+    limit: Annotated[int, typer.Option(help="How many pairs the oracle may try, one by one.")] = 20_000_000,
+) -> None:
+    """Check a pipeline's join on all rows its sources have now.
+
+    Runs the join on the local engine, with one core and with three, and on Spark unless the engine is local, and
+    compares with the oracle, the definition of the join in plain Python. Nothing is written. The exit code is 0 if all
+    find the same matches, 1 if not; then a few rows that show the difference are printed.
+    """
+    with _errors():
+        from handfast.connectors.pipeline import Pipeline
+
+        pipeline = Pipeline.read(file, engine=engine)
+        screen = _screen(err=True)
+        if pipeline.engine == "local":
+            from handfast.cli.run import local
+            from handfast.judge import verify as agreement
+
+            report = agreement.verify(local.tables(pipeline), pipeline.spec, limit=limit, progress=screen.say)
+        else:
+            from handfast.cli.run import spark
+
+            report = spark.judge(pipeline, screen, limit=limit, progress=screen.say)
+    typer.echo(str(report))
+    raise typer.Exit(0 if report else _FAILED)
+
+
+@app.command()
+def run(file: _File, engine: _Engine = None) -> None:
+    """Run a pipeline: its sources, its join, its sink.
+
+    Ctrl-C stops it cleanly; on Spark the next run goes on from the checkpoint.
+    """
+    with _errors():
+        from handfast.connectors.pipeline import Pipeline
+
+        pipeline = Pipeline.read(file, engine=engine)
+        if pipeline.engine == "local":
+            from handfast.cli.run import local
+
+            local.run(pipeline, _screen())
+        else:
+            from handfast.cli.run import spark
+
+            spark.run(pipeline, _screen())
+
+
+_bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
+app.add_typer(_bench, name="bench")
+
+
+@_bench.command()
+def scaling(
+    out: Annotated[Path, typer.Option(help="The folder for the figures and the pictures.")] = Path("bench-scaling"),
+    quick: Annotated[bool, typer.Option(help="Small and short: to see that it runs, not to measure.")] = False,
+) -> None:
+    """Measure how the local engine's throughput grows with its cores.
+
+    Pairs and matches a second by cores, what SIMD and the local joins are worth, balance under bursts, a slow core,
+    latency by forwarding; and a model of the chain up to 1,024 cores. Takes about ten minutes; needs the 'bench' extra.
+    """
+    with _errors():
+        from rich.console import Console
+
+        from handfast.cli.bench.scaling import run
+
+        run(out, quick=quick, console=Console())
+
+
+def _screen(*, err: bool = False) -> Screen:
+    from rich.console import Console
+
+    from handfast.cli.run.screen import Screen
+
+    # a copy of stderr: Spark's log takes its place while Spark runs
+    return Screen(Console(file=os.fdopen(os.dup(2), "w", buffering=1))) if err else Screen(Console())
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What went wrong in one line, and the exit code that says whose fault it is."""
+    try:
+        yield
+    except HandfastError as error:
+        typer.echo(f"handfast: {error}", err=True)
+        raise typer.Exit(_MISUSED if isinstance(error, SpecError) else _FAILED) from None
+    except KeyboardInterrupt:
+        typer.echo("handfast: stopped", err=True)
+        raise typer.Exit(_INTERRUPTED) from None

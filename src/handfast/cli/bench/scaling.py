@@ -1,0 +1,303 @@
+"""`handfast bench scaling`: how the local engine's throughput grows with its cores, and what it is made of.
+
+Every comparison is made of runs that take turns on the same machine; a ratio is the median over the turns. What a
+machine has not enough cores for comes from a discrete-event model of the chain with times measured here, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from handfast.cli.bench import balance, model, plots
+from handfast.cli.bench.measure import (
+    Ratio,
+    Speed,
+    checked,
+    compare,
+    in_turns,
+    latency,
+    message_seconds,
+    quantile,
+    speed,
+)
+from handfast.cli.bench.workload import Bench
+from handfast.core.recipe import recipe
+from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
+from handfast.errors import SpecError
+from handfast.kernels.compiler import compile as kernels
+from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
+
+MINUTES_15 = 900.0
+PAPER = {8: 1_400.0}  # [HSJ §5.4], 15-minute windows, on 2.2 GHz Opterons: the one rate that is printed as a number
+_BLOCK = 256  # tuples of a message in a chain
+MODELLED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is run: enough to be measured, or only enough to be seen to run."""
+
+    turns: int
+    samples: int
+    scan_window: int
+    blocks: int
+    latencies: int
+    slow_window: int
+
+
+WHOLE = Size(turns=5, samples=80, scan_window=800_000, blocks=12, latencies=300, slow_window=60_000)
+QUICK = Size(turns=2, samples=4, scan_window=100_000, blocks=3, latencies=40, slow_window=6_400)
+
+
+@dataclass
+class Report:
+    """What was measured, as it is printed and written down."""
+
+    setting: dict[str, Any]
+    lines: list[tuple[str, str, str]] = field(default_factory=list)  # what, figure, goal
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, what: str, figure: str, goal: str = "", values: Mapping[str, Any] | None = None) -> None:
+        self.lines.append((what, figure, goal))
+        self.figures.update(values or {})
+
+
+def run(folder: Path, *, quick: bool, console: Console) -> Report:
+    """Measure, print as it goes, and write `scaling.json` and the pictures into a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError(
+            f"The folder {folder} cannot be made: {error.strerror}; choose another one with --out"
+        ) from None
+    size = QUICK if quick else WHOLE
+    report = Report(setting() | asdict(size))
+    bench = Bench(size.scan_window)
+    cores = sorted({1, 2, *(n for n in (4, 8, 16, 32) if n <= (os.cpu_count() or 1))})
+    with console.status("matches are compared before anything is timed"):
+        _check(cores)
+    with console.status("throughput by cores"):
+        scans = _scaling(report, bench, cores, size)
+    with console.status("an indexed band join"):
+        _indexed(report, bench, size)
+    with console.status("local joins, and SIMD"):
+        joins = _local_joins(report, bench, size)
+        simd = _simd(report, bench, size)
+    with console.status("balance"):
+        _balance(report, size)
+    with console.status("latency"):
+        waits = _latency(report, size)
+    with console.status("the model up to 1,024 cores"):
+        machine = _machine(report, scans[1], size)
+        rates = {n: model.sustained(machine, n, MINUTES_15) for n in MODELLED}
+        law = {n: model.square_root_law(machine, n, MINUTES_15) for n in MODELLED}
+    report.figures["modelled"], report.figures["law"] = rates, law
+    report.add(
+        "modelled, 1,024 cores", f"{rates[1024]:,.0f} tuples/s/stream, {rates[1024] / law[1024]:.0%} of the square root"
+    )
+    _draw(folder, scans, rates, law, joins, simd, waits, size.scan_window)
+    (folder / "scaling.json").write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+    _print(report, folder, console)
+    return report
+
+
+def setting() -> dict[str, Any]:
+    """The machine and the versions."""
+    names = ("handfast", "numpy", "numba", "llvmlite", "pyarrow")
+    return {
+        "cpu": _cpu(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in names},
+        "seed": Bench.seed,
+    }
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _check(cores: list[int]) -> None:
+    every = [LocalOptions(cores=n, local_join=own) for n in cores for own in LOCAL_JOINS]
+    walking = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
+    checked(Bench(1_000, domain=1_000), [*every, *walking], block=500)
+
+
+def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:
+    options = {str(n): LocalOptions(cores=n, local_join=SCAN) for n in cores}
+    speeds = {int(n): own for n, own in compare(bench, options, block=1024, blocks=size.samples).items()}
+    one = [own.pairs_per_second for own in speeds[1]]
+    for n in cores:
+        pairs = [own.pairs_per_second for own in speeds[n]]
+        rate = statistics.median(own.rate(MINUTES_15) for own in speeds[n])
+        ideal = statistics.median(own.rate(MINUTES_15) for own in speeds[1]) * n**0.5
+        report.add(
+            f"scan, {n} core{'s' * (n > 1)}",
+            f"{statistics.median(pairs) / 1e9:.2f} G pairs/s = {rate:,.0f} tuples/s/stream at 15 min "
+            f"(√{n} of one core: {ideal:,.0f})",
+            values={f"scan {n} pairs/s": pairs},
+        )
+    ratio = Ratio.of([own.pairs_per_second for own in speeds[2]], one)
+    report.add("scan, 2 cores over 1, pairs/s", str(ratio), "≥ 1.8", values={"scan 2/1": asdict(ratio)})
+    printed = ", ".join(f"{rate:,.0f} tuples/s/stream with {n} cores" for n, rate in PAPER.items())
+    report.add("the paper's, at 15 min", f"{printed}; CellJoin, with 8 SPEs: 750, or 1,000 when tuned")
+    return speeds
+
+
+def _indexed(report: Report, bench: Bench, size: Size) -> None:
+    options = {str(n): LocalOptions(cores=n) for n in (1, 2)}
+    speeds = compare(bench, options, block=16_384, blocks=size.samples)
+    one, two = ([own.matches_per_second for own in speeds[n]] for n in ("1", "2"))
+    ratio = Ratio.of(two, one)
+    figure = f"{statistics.median(one):,.0f} matches/s"
+    report.add("indexed band join, one core", figure, values={"index matches/s": one})
+    report.add("indexed band join, 2 cores over 1, matches/s", str(ratio), "≥ 1.7", values={"index 2/1": asdict(ratio)})
+
+
+def _local_joins(report: Report, bench: Bench, size: Size) -> dict[str, float]:
+    runs = {
+        own: partial(speed, bench, LocalOptions(local_join=own), block=1024, blocks=size.blocks)
+        for own in (SCAN, MERGE, INDEX)
+    }
+    turns = in_turns(runs, size.turns)
+    rates = {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in turns.items()}
+    scan = [own.pairs_per_second for own in turns[SCAN]]
+    for name in (MERGE, INDEX):
+        ratio = Ratio.of([own.pairs_per_second for own in turns[name]], scan)
+        report.add(f"{name} over scan, one core", str(ratio), values={f"{name}/scan": asdict(ratio)})
+    return rates
+
+
+def _simd(report: Report, bench: Bench, size: Size) -> dict[str, float]:
+    def run(width: int) -> Speed:
+        with _lanes(width):
+            return speed(bench, LocalOptions(local_join=SCAN), block=256, blocks=size.blocks)
+
+    runs = {f"{width} lanes": partial(run, width) for width in (1, kernels.WIDTH)}
+    turns = in_turns(runs, size.turns)
+    (_, one), (_, wide) = turns.items()
+    ratio = Ratio.of([own.pairs_per_second for own in wide], [own.pairs_per_second for own in one])
+    report.add("SIMD over one lane, one core", str(ratio), values={"simd": asdict(ratio)})
+    return {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in turns.items()}
+
+
+@contextmanager
+def _lanes(width: int) -> Iterator[None]:
+    """Kernels with vectors of so many lanes."""
+    usual = kernels.WIDTH
+    _compile_anew(width)
+    try:
+        yield
+    finally:
+        _compile_anew(usual)
+
+
+def _compile_anew(width: int) -> None:
+    kernels.WIDTH = width
+    recipe.cache_clear()
+    kernels.scan_kernel.cache_clear()
+
+
+def _balance(report: Report, size: Size) -> None:
+    for forwarding in FORWARDING:
+        worst = balance.after_bursts(forwarding, 4)
+        report.add(
+            f"balance under bursts and skew, 4 cores, {forwarding}",
+            f"{worst:.2f}",
+            "≤ 1.2",
+            values={f"balance {forwarding}": worst},
+        )
+    runs = {
+        name: partial(balance.with_a_slow_core, 2, times, window=size.slow_window)
+        for name, times in (("even", 1.0), ("slowed", 10.0))
+    }
+    turns = in_turns(runs, size.turns)
+    left = (1 + 0.1) / 2  # of what two cores can do, when one of them does a tenth
+    ratio = Ratio.of(turns["slowed"], [left * pairs for pairs in turns["even"]])
+    report.add(
+        "one of 2 cores slowed ten times, of what is left", str(ratio), "≥ 0.8", values={"slow core": asdict(ratio)}
+    )
+
+
+def _latency(report: Report, size: Size) -> dict[str, NDArray[np.float64]]:
+    bench = Bench(size.scan_window // 4, domain=1_000)
+    turns = [latency(bench, cores=2, block=_BLOCK, blocks=size.latencies) for _ in range(size.turns)]
+    scans, worst = [own.scan for own in turns], max(own.stolen for own in turns)
+    tails = [quantile(own.low_latency, 0.99) for own in turns]
+    ratio = Ratio.of(tails, scans)
+    waits = {
+        LOW_LATENCY: np.concatenate([own.low_latency for own in turns]),
+        HANDSHAKE: np.concatenate([own.handshake for own in turns]),
+    }
+    report.add(
+        "latency at half load, low-latency, p99 ÷ a block's scan",
+        f"{ratio}; a scan {1e3 * statistics.median(scans):.1f} ms; the host took up to {worst:.1%} of the time",
+        "≤ 3",
+        values={"latency": asdict(ratio) | {"p99": tails, "scans": scans, "stolen": [own.stolen for own in turns]}},
+    )
+    for forwarding, own in waits.items():
+        p50, p99 = quantile(own, 0.5), quantile(own, 0.99)
+        report.add(
+            f"latency at half load, {forwarding}, all turns",
+            f"p50 {1e3 * p50:.1f} ms, p99 {1e3 * p99:.1f} ms",
+            values={f"latency {forwarding}": {"p50": p50, "p99": p99}},
+        )
+    return waits
+
+
+def _machine(report: Report, scans: list[Speed], size: Size) -> model.Machine:
+    """One core, and what a message costs it beside the pairs."""
+    pair = statistics.median(own.seconds / own.pairs for own in scans)
+    message = statistics.median(message_seconds(pair, block=_BLOCK, blocks=200) for _ in range(size.turns))
+    machine = model.Machine(pair_seconds=pair, message_seconds=message, block=_BLOCK)
+    report.add(
+        "for the model, measured",
+        f"{pair * 1e9:.3f} ns a pair, {machine.message_seconds * 1e6:.0f} µs a message of {_BLOCK} tuples",
+        values={"machine": asdict(machine)},
+    )
+    return machine
+
+
+def _draw(
+    folder: Path,
+    scans: dict[int, list[Speed]],
+    rates: dict[int, float],
+    law: dict[int, float],
+    joins: dict[str, float],
+    simd: dict[str, float],
+    waits: dict[str, NDArray[np.float64]],
+    window: int,
+) -> None:
+    measured = {n: statistics.median(own.rate(MINUTES_15) for own in speeds) for n, speeds in scans.items()}
+    plots.scaling(folder / "scaling.png", measured, rates, law, PAPER, "15 minutes")
+    label = f"new tuples/s against a window of {window:,}"
+    plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, simd)
+    plots.bars(folder / "local-joins.png", "Local joins of a band, one core", label, joins)
+    plots.latency(folder / "latency.png", waits)
+    seen = model.bubble(cores=12, window=240, burst=800)
+    plots.bubble(folder / "bubble.png", seen.by_age, seen.by_size, seen.times)
+
+
+def _print(report: Report, folder: Path, console: Console) -> None:
+    table = Table("what", "figure", "goal", box=None, header_style="bold")
+    for line in report.lines:
+        table.add_row(*line)
+    console.print(table)
+    console.print(f"on {report.setting['cpu']}, {report.setting['cpus']} CPUs; written to {folder}/")

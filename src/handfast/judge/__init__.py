@@ -1,0 +1,1 @@
+"""What is right: the definition executed naively, and engines compared with it."""

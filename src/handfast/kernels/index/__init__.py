@@ -1,0 +1,1 @@
+"""Indexes: which stored tuples can be a new one's partners."""
