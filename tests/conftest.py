@@ -32,8 +32,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("handfast tests")
-        .config("spark.python.daemon.module", "tests.spark_daemon")
-        .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.local.dir", str(home / "local"))
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))

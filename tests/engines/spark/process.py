@@ -121,5 +121,5 @@ def executors(members: Mapping[int, Member]) -> list[int]:
 
 def workers(members: Mapping[int, Member]) -> list[int]:
     """The Python processes in which tasks run: the children of Spark's Python daemons, which are copies of them."""
-    daemons = {pid for pid, member in members.items() if "pyspark.daemon" in member.command}
+    daemons = {pid for pid, member in members.items() if "spark.daemon" in member.command}
     return [pid for pid in daemons if members[pid].parent in daemons]

@@ -120,6 +120,7 @@ def _settings(home: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={home}",  # RocksDB unpacks its native library there
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": "handfast.engines.spark.daemon",  # a worker's first task starts at once
     }
 
 

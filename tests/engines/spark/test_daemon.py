@@ -1,4 +1,4 @@
-"""The workers of the tests' Spark session begin with what they need."""
+"""Workers that Spark forks from our daemon begin with what they need."""
 
 from __future__ import annotations
 
