@@ -10,7 +10,7 @@ _CONF = Path(__file__).parent / "spark_conf"
 
 
 def start_lightly() -> None:
-    """Have every Java that this process and its children start compile quickly, and Spark fork its workers ready to join.
+    """Have every Java of this process and its children compile quickly, and every Spark fork workers that are ready.
 
     What the user has set stays.
     """

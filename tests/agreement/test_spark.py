@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agreement.runs import spark_batch, spark_streaming, spark_written
+from tests.sampling import sampled
 from tests.strategies import SHAPES, Case
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ BATCH_CASES = 70
 STREAMING_CASES = 24
 
 
-@pytest.mark.parametrize("start", range(0, BATCH_CASES, 10))
+@pytest.mark.parametrize("start", sampled(range(0, BATCH_CASES, 10), 2))
 def test_batch_equals_oracle_and_duckdb(
     spark: SparkSession, start: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -32,7 +33,7 @@ def test_batch_equals_oracle_and_duckdb(
     record_property("batch cases", 10)
 
 
-@pytest.mark.parametrize("seed", range(STREAMING_CASES))
+@pytest.mark.parametrize("seed", sampled(range(STREAMING_CASES), 3))
 def test_streaming_equals_oracle_and_duckdb(
     spark: SparkSession, tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 import handfast as hf
 from handfast.engines.spark import engine
 from tests.engines.spark import crash_job
+from tests.sampling import sampled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +69,7 @@ def _live(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     return frames
 
 
-@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("join", sampled(JOINS, 3))
 def test_an_aggregation_behind_a_join_in_order_equals_the_one_in_batch(
     spark: SparkSession, tmp_path: Path, join: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
