@@ -1,4 +1,7 @@
-"""Runs every claim that handfast makes of itself and prints its figure beside its goal: `make show`."""
+"""Runs every claim that handfast makes of itself and prints its figure beside its goal: `make show`.
+
+Claims that tests stand for run two at a time; those that are measured run alone, behind them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree.ElementTree import ParseError
 
 from rich.console import Console
@@ -20,6 +24,7 @@ Claim = Callable[[], list[Line]]
 CLAIMS: dict[str, Claim] = {
     "local": claims.agreement_local,
     "spark": claims.agreement_spark,
+    "large": claims.large,
     "connect": claims.connect,
     "timelines": claims.timelines,
     "downstream": claims.downstream,
@@ -47,6 +52,9 @@ CLAIMS: dict[str, Claim] = {
 _SET_UP = (OSError, subprocess.SubprocessError, LookupError, ValueError, ParseError)
 
 
+_AT_A_TIME = 2  # claims of tests: as many as the smallest machine has cores
+
+
 def seen(name: str, claim: Claim) -> list[Line]:
     """What became of a claim; one whose set-up fails has failed, and so has one that says nothing."""
     try:
@@ -62,16 +70,25 @@ def main(names: list[str], every: Mapping[str, Claim] = CLAIMS, console: Console
     if unknown:
         console.print(f"No claim is called {unknown[0]!r}; there are {', '.join(every)}")
         return 2
-    table = Table("claim", "figure", "goal", "")
-    failed: list[Line] = []
-    for name in names or every:
-        with console.status(f"{name}: {every[name].__doc__}"):
-            start = time.monotonic()
-            lines = seen(name, every[name])
+    chosen = {name: every[name] for name in names or every}
+    measured_ones = {name: claim for name, claim in chosen.items() if claim.__module__ == measured.__name__}
+    found: dict[str, list[Line]] = {}
+
+    def run(name: str) -> None:
+        start = time.monotonic()
+        found[name] = seen(name, chosen[name])
         console.print(f"{name}: done in {time.monotonic() - start:.0f} s")
-        for line in lines:
-            table.add_row(line.name, line.figure, line.goal, "[green]pass[/]" if line.passed else "[red]FAIL[/]")
-        failed += [line for line in lines if not line.passed]
+
+    with console.status(f"{len(chosen)} claims"):
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            list(pool.map(run, [name for name in chosen if name not in measured_ones]))
+        for name in measured_ones:
+            run(name)
+    table = Table("claim", "figure", "goal", "")
+    lines = [line for name in chosen for line in found[name]]
+    for line in lines:
+        table.add_row(line.name, line.figure, line.goal, "[green]pass[/]" if line.passed else "[red]FAIL[/]")
+    failed = [line for line in lines if not line.passed]
     console.print(table)
     for line in failed:
         console.print(f"\n[red]FAIL[/] {escape(line.name)}\n{escape(line.why)}")

@@ -27,6 +27,12 @@ def agreement_spark() -> list[Line]:
     ]
 
 
+def large() -> list[Line]:
+    """Joins of thousands of rows, on every engine, against DuckDB."""
+    ran = run_tests("tests/agreement/test_size.py")
+    return [ran.line("500 random joins of 5,000 to 50,000 rows a stream = DuckDB", ran.count("many"), 500, "joins")]
+
+
 def connect() -> list[Line]:
     """The same joins on Spark Connect."""
     ran = run_tests("tests/engines/spark/test_connect.py")
