@@ -34,14 +34,14 @@ def slices(
     if any(not own for own in pieces) and not plan.join.gives_unmatched:
         return
     by_arrival = plan.join.spec.order == ARRIVAL
-    for arrivals, until in in_order(pieces, limit):
+    for arrivals, until in sorted_slices(pieces, limit):
         # in rank order no later tuple has seen less than one of these
         seen = [block.seen for block in arrivals if block is not None and block.seen]
         counts = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(pieces)))
         yield arrivals, Horizon(NEVER if by_arrival and until != END else until, counts)
 
 
-def in_order(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[list[Block | None], int]]:
+def sorted_slices(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[list[Block | None], int]]:
     """The tuples of blocks, given by stream, in the order of all: slice by slice, each with the time of the next one.
 
     After the last one, of which there is always one, nothing comes: its time is `END`.

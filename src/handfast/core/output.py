@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.probe import Arrivals, Members
+from handfast.core.probe import Members, NewTuples
 from handfast.core.segment import Segment
 from handfast.core.span import window_span
 from handfast.flow.block import Block, Seen
@@ -39,7 +39,7 @@ class Output:
         self._places = {f: plan.join.schemas[f.stream or 0].names.index(f.column) for f in own}
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
-    def matched(self, new: Arrivals, members: Members) -> Iterator[Block]:
+    def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
         """What these matches give."""
         if self._join.spec.how == "semi":
             yield from self._semi(new, members)
@@ -55,7 +55,7 @@ class Output:
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
                 yield self._given(rows, times, self._at_seen(new, piece))
 
-    def turned(self, new: Arrivals) -> Iterator[Block]:
+    def completed(self, new: NewTuples) -> Iterator[Block]:
         """What is given when the new tuples have met everyone: a semi join's rows in order, by their first match."""
         if not self._firsts:
             return
@@ -85,7 +85,7 @@ class Output:
                     alone = block.take(over)
                     yield self._given({stream: alone.batch}, alone.times, alone.seen)
 
-    def _semi(self, new: Arrivals, members: Members) -> Iterator[Block]:
+    def _semi(self, new: NewTuples, members: Members) -> Iterator[Block]:
         rows = members[0]
         if self._join.spec.in_order:
             self._firsts.append((rows.copy(), self._at_times(new, members), self._at_seen(new, members)))
@@ -94,12 +94,12 @@ class Output:
         if len(fresh):
             yield self._given({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), ())
 
-    def _step(self, new: Arrivals) -> int:
+    def _step(self, new: NewTuples) -> int:
         """How many matches to give at a time, so that none of their columns is too large."""
         stored = [segment.widest_row for stream, segment in enumerate(self._segments) if stream != new.stream]
         return max(1, min(_ROWS, _BYTES // max(1, new.block.widest_row + sum(stored))))
 
-    def _grouped(self, new: Arrivals, members: Members) -> Members:
+    def _grouped(self, new: NewTuples, members: Members) -> Members:
         """The matches by the block of one of their stored tuples: what stands together is gathered at once."""
         stream = next(stream for stream in members if stream != new.stream)
         order = self._segments[stream].grouped(members[stream])
@@ -107,16 +107,16 @@ class Output:
 
     # -- the members of matches ------------------------------------------------------------------
 
-    def _rows(self, new: Arrivals, stream: int, at: Positions) -> pa.RecordBatch:
+    def _rows(self, new: NewTuples, stream: int, at: Positions) -> pa.RecordBatch:
         return new.block.batch.take(pa.array(at)) if stream == new.stream else self._segments[stream].take(at)
 
-    def _times(self, new: Arrivals, stream: int, at: Positions) -> Numbers:
+    def _times(self, new: NewTuples, stream: int, at: Positions) -> Numbers:
         # by Arrow, which lets other threads run meanwhile
         times = new.block.times if stream == new.stream else self._segments[stream].times
         taken: Numbers = pa.array(times).take(pa.array(at)).to_numpy()
         return taken
 
-    def _at_times(self, new: Arrivals, members: Members) -> Numbers:
+    def _at_times(self, new: NewTuples, members: Members) -> Numbers:
         """The time of each match's `at`: the highest, unless tuples stand in another order."""
         times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
@@ -126,13 +126,13 @@ class Output:
         highest: Numbers = np.maximum.reduce(times) if len(times) > 2 else np.maximum(*times)
         return highest
 
-    def _at_seen(self, new: Arrivals, members: Members) -> Seen:
+    def _at_seen(self, new: NewTuples, members: Members) -> Seen:
         """What each match's `at` has seen, where the result is given in order: of every stream the most."""
         if not self._join.spec.in_order:
             return ()
         return tuple(np.maximum.reduce(own) for own in zip(*self._seen(new, members), strict=True))
 
-    def _seen(self, new: Arrivals, members: Members) -> list[Seen]:
+    def _seen(self, new: NewTuples, members: Members) -> list[Seen]:
         """By stream, what each member has seen."""
         return [
             tuple(own[at] for own in (new.columns.seen if stream == new.stream else self._segments[stream].seen))
@@ -165,7 +165,7 @@ class Output:
         return self._plan.arrow[stream].types[place] if self._plan.arrow else pa.null()
 
 
-def _settle(new: Arrivals, stored: Segment, stream: int, rows: Positions) -> Positions:
+def _settle(new: NewTuples, stored: Segment, stream: int, rows: Positions) -> Positions:
     """Mark tuples of a stream as settled; give back those, each once, that were not before."""
     if stream != new.stream:
         return stored.settle(rows)

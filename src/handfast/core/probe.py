@@ -23,7 +23,7 @@ Members = dict[int, Positions]  # by stream, where the tuples of each match stan
 
 
 @dataclass(slots=True)
-class Arrivals:
+class NewTuples:
     """New tuples of one stream."""
 
     stream: int
@@ -41,18 +41,18 @@ class Prober:
         self._reader = reader
         self._segments = segments
 
-    def matches(self, new: Arrivals) -> Iterator[Members]:
+    def matches(self, new: NewTuples) -> Iterator[Members]:
         """All matches that the new tuples bring, piece by piece."""
-        turns = self._recipe.turns[new.stream]
-        if all(self._segments[to].live for _, to in turns):
-            yield from self._extend(new, {}, turns)
+        order = self._recipe.probe_order[new.stream]
+        if all(self._segments[to].live for _, to in order):
+            yield from self._extend(new, {}, order)
 
-    def _extend(self, new: Arrivals, partial: Members, turns: list[tuple[int, int]]) -> Iterator[Members]:
+    def _extend(self, new: NewTuples, partial: Members, order: list[tuple[int, int]]) -> Iterator[Members]:
         """Partial matches with a partner in each of the windows that are left."""
-        if not turns:
+        if not order:
             yield self._whole(new, partial)
             return
-        (start, to), *later = turns
+        (start, to), *later = order
         if not partial:
             for at, found in self._pairs(start, to, new.columns, new.keys):
                 if len(at):
@@ -68,7 +68,7 @@ class Prober:
                 if len(fitting[to]):
                     yield from self._extend(new, fitting, later)
 
-    def _fitting(self, new: Arrivals, members: Members, start: int, to: int) -> Members:
+    def _fitting(self, new: NewTuples, members: Members, start: int, to: int) -> Members:
         """The partial matches whose newest member also fits those that it was not sought from."""
         for other in [stream for stream in members if stream not in (start, to)]:
             pairing = self._recipe.pairing(other, to)
@@ -78,7 +78,7 @@ class Prober:
             members = {stream: positions[rows] for stream, positions in members.items()}
         return members
 
-    def _whole(self, new: Arrivals, members: Members) -> Members:
+    def _whole(self, new: NewTuples, members: Members) -> Members:
         """The matches for which also holds what the predicate asks of three streams and more at once."""
         rest = self._recipe.rest
         if rest is None:
@@ -88,7 +88,7 @@ class Prober:
         held = rest.holds(ready, self._reader.literals(rest.literals))
         return {stream: positions[held] for stream, positions in members.items()}
 
-    def _columns(self, new: Arrivals, stream: int) -> Columns:
+    def _columns(self, new: NewTuples, stream: int) -> Columns:
         return new.columns if stream == new.stream else self._segments[stream].columns()
 
     def _keys(self, start: int, to: int, columns: Columns) -> dict[Pair, Keys]:

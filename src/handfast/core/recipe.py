@@ -58,7 +58,7 @@ class Recipe:
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
         self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
-        self.turns = [self._turns(stream) for stream in range(streams)]
+        self.probe_order = [self._probe_order(stream) for stream in range(streams)]
         self._reading = Reading(self.program, ordered_strings=compares_order_of_strings(join.predicate))
 
     def reader(self, strings: StringTable) -> ColumnReader:
@@ -97,18 +97,18 @@ class Recipe:
             return None
         return TupleKernel(Program(self.program.inputs, conjunction(condition), filters))
 
-    def _turns(self, start: int) -> list[tuple[int, int]]:
+    def _probe_order(self, start: int) -> list[tuple[int, int]]:
         """The windows that a new tuple's partners are sought in, in turn, each with the stream to seek from.
 
         The next window is always the one with the best index from a stream that is already there.
         """
-        bound, turns = [start], []
+        bound, order = [start], []
         while len(bound) < len(self.plan.join.schemas):
             others = [stream for stream in range(len(self.plan.join.schemas)) if stream not in bound]
-            best = min(((a, b) for a in bound for b in others), key=lambda turn: self._cost(*turn))
-            turns.append(best)
+            best = min(((a, b) for a in bound for b in others), key=lambda pair: self._cost(*pair))
+            order.append(best)
             bound.append(best[1])
-        return turns
+        return order
 
     def _cost(self, a: int, b: int) -> int:
         """How much a probe is expected to find, on a rough scale."""

@@ -103,7 +103,7 @@ class Block:
         seen = tuple(own[rows] for own in self.seen)
         return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows], seen)
 
-    def in_order(self) -> Block:
+    def sorted(self) -> Block:
         """The same tuples by rank, or by time where they are not stamped; where these are equal, as they stand."""
         places = np.sum(self.seen, axis=0) if self.seen else self.times
         return self if goes_up(places) else self.take(np.argsort(places, kind="stable"))
