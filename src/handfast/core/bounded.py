@@ -21,7 +21,7 @@ _SLICE = Limit(rows=1 << 16, bytes=1 << 26)  # what a core is fed at a time, of 
 
 
 def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE) -> Iterator[pa.RecordBatch]:
-    """The matches at one core of all its blocks, given by stream."""
+    """The matches that one core finds in all its blocks, which are given by stream."""
     core = JoinCore(plan)
     for arrivals, horizon in slices(plan, pieces, limit):
         yield from core.step(arrivals, horizon)
@@ -30,7 +30,7 @@ def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _S
 def slices(
     plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE
 ) -> Iterator[tuple[list[Block | None], Horizon]]:
-    """The blocks, given by stream, as they come in order: slice by slice, each with what no later tuple falls below."""
+    """Slices of all streams in order, each with the horizon below which no tuple of a later slice falls."""
     if any(not own for own in pieces) and not plan.join.gives_unmatched:
         return
     by_arrival = plan.join.spec.order == ARRIVAL
@@ -42,9 +42,9 @@ def slices(
 
 
 def sorted_slices(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[list[Block | None], int]]:
-    """The tuples of blocks, given by stream, in the order of all: slice by slice, each with the time of the next one.
+    """All tuples in one order, cut into slices of all streams; with each slice, the time at which the next one begins.
 
-    After the last one, of which there is always one, nothing comes: its time is `END`.
+    There is at least one slice. Nothing comes after the last: its time is `END`.
     """
     streams = [_Ordered(own) for own in pieces]
     order = np.argsort(np.concatenate([stream.places for stream in streams]), kind="stable")
@@ -64,7 +64,7 @@ def sorted_slices(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[t
 
 
 class _Ordered:
-    """The tuples of one stream by rank, or by time where they are not stamped; their rows stay in their blocks."""
+    """The tuples of one stream, sorted by rank, or by time where they are not stamped; rows are not copied yet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._batches = [block.batch for block in blocks]

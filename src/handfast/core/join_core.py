@@ -48,7 +48,7 @@ class JoinCore:
         return chain(*(segment.blocks for segment in self._segments), self._held.blocks)
 
     def manifest(self, progress: Progress) -> Manifest:
-        """The state after the last step, which had brought the streams as far as `progress` says."""
+        """The state after the last step; `progress` is how far the streams had come with it."""
         blocks = [segment.blocks for segment in self._segments]
         preserved = self.plan.join.preserved
         marks = [own.marks if stream in preserved else [] for stream, own in enumerate(self._segments)]
@@ -109,7 +109,7 @@ class JoinCore:
         self._renew()
 
     def _decided(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[Block]:
-        """The rows that new blocks and the horizon decide; the blocks are stored."""
+        """Store the new blocks, and give the rows of the result that they and the horizon decide."""
         for stream, block in enumerate(admitted):
             if block is not None:
                 # sorted, so that partners lie together: input may come in any order
@@ -119,7 +119,7 @@ class JoinCore:
         yield from self._output.unmatched(horizon)
 
     def _shown(self, given: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        """Rows as they leave the core: with their ranks, where they are given in order."""
+        """The rows as batches; with their ranks where the result is in order."""
         return (ranked(rows) if self.plan.join.spec.in_order else rows.batch for rows in given)
 
     def _scan(self, new: NewTuples) -> Iterator[Block]:
@@ -137,7 +137,7 @@ class JoinCore:
         return NewTuples(stream, block, columns, keys, marks)
 
     def _insert(self, new: NewTuples) -> None:
-        """Store the new tuples that are to be stored here."""
+        """Store the new tuples that the routing keeps at this core and that can still match."""
         kept = np.ones(len(new.block), np.bool_) if self.plan.cores == 1 else self.plan.routing.kept(new.block)
         if new.stream not in self.plan.join.preserved:
             for keys in new.keys.values():  # what can never match is gone at once

@@ -55,7 +55,7 @@ class Manifest:
 
     @staticmethod
     def decode(data: bytes) -> Manifest:
-        """The manifest that these bytes are."""
+        """The manifest with these bytes."""
         fingerprint, highest, blocks, marks, *held = json.loads(data)
         named = tuple(map(tuple, blocks)), tuple(map(tuple, marks)), *map(tuple, held)
         return Manifest(fingerprint, Progress(tuple(highest)), *named)

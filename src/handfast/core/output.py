@@ -26,9 +26,9 @@ Numbers = NDArray[np.int64]
 
 
 class Output:
-    """Turns matches into rows of the result, and settles the tuples of which it is asked whether they match at all.
+    """Turns matches into rows of the result, and marks the preserved tuples that have matched as settled.
 
-    The rows come in blocks with the time of their `at` and, where the result is in order, with what it has seen.
+    The rows come in blocks with the time of their `at`; where the result is in order, also with the `seen` of it.
     """
 
     def __init__(self, plan: Plan, segments: list[Segment]) -> None:
@@ -40,7 +40,7 @@ class Output:
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
     def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
-        """What these matches give."""
+        """The rows that these matches give."""
         if self._join.spec.how == "semi":
             yield from self._semi(new, members)
             return
@@ -56,7 +56,7 @@ class Output:
                 yield self._given(rows, times, self._at_seen(new, piece))
 
     def completed(self, new: NewTuples) -> Iterator[Block]:
-        """What is given when the new tuples have met everyone: a semi join's rows in order, by their first match."""
+        """The rows that are known only when the new tuples have met everyone: those of a semi join in order."""
         if not self._firsts:
             return
         of_rows, of_times, of_seen = zip(*self._firsts, strict=True)
@@ -72,7 +72,7 @@ class Output:
             yield self._given(own, times[chosen], tuple(known[chosen] for known in seen))
 
     def unmatched(self, horizon: Horizon) -> Iterator[Block]:
-        """The rows that match nothing, and that no tuple beyond the horizon can match."""
+        """The preserved rows that match nothing so far and that no tuple beyond the horizon can match."""
         if not self._join.gives_unmatched:
             return
         for stream in self._join.preserved:
@@ -95,12 +95,12 @@ class Output:
             yield self._given({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), ())
 
     def _step(self, new: NewTuples) -> int:
-        """How many matches to give at a time, so that none of their columns is too large."""
+        """How many matches make one batch, so that none of its columns is too large."""
         stored = [segment.widest_row for stream, segment in enumerate(self._segments) if stream != new.stream]
         return max(1, min(_ROWS, _BYTES // max(1, new.block.widest_row + sum(stored))))
 
     def _grouped(self, new: NewTuples, members: Members) -> Members:
-        """The matches by the block of one of their stored tuples: what stands together is gathered at once."""
+        """The matches ordered by the block of one of their stored tuples, so that each block is read in one go."""
         stream = next(stream for stream in members if stream != new.stream)
         order = self._segments[stream].grouped(members[stream])
         return members if order is None else {k: positions[order] for k, positions in members.items()}
@@ -117,7 +117,7 @@ class Output:
         return taken
 
     def _at_times(self, new: NewTuples, members: Members) -> Numbers:
-        """The time of each match's `at`: the highest, unless tuples stand in another order."""
+        """The time of each match's `at`: the highest of its members', unless the order is that of arrival."""
         times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
             last = np.argmax([np.sum(seen, axis=0) for seen in self._seen(new, members)], axis=0)
@@ -127,13 +127,13 @@ class Output:
         return highest
 
     def _at_seen(self, new: NewTuples, members: Members) -> Seen:
-        """What each match's `at` has seen, where the result is given in order: of every stream the most."""
+        """The `seen` of each match's `at`, the highest of its members' for every stream; empty if not in order."""
         if not self._join.spec.in_order:
             return ()
         return tuple(np.maximum.reduce(own) for own in zip(*self._seen(new, members), strict=True))
 
     def _seen(self, new: NewTuples, members: Members) -> list[Seen]:
-        """By stream, what each member has seen."""
+        """By stream, the `seen` of each match's member."""
         return [
             tuple(own[at] for own in (new.columns.seen if stream == new.stream else self._segments[stream].seen))
             for stream, at in members.items()
@@ -166,7 +166,7 @@ class Output:
 
 
 def _settle(new: NewTuples, stored: Segment, stream: int, rows: Positions) -> Positions:
-    """Mark tuples of a stream as settled; give back those, each once, that were not before."""
+    """Mark tuples of a stream as settled; give back those that were not settled before, each once."""
     if stream != new.stream:
         return stored.settle(rows)
     fresh = np.unique(rows)

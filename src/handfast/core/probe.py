@@ -24,7 +24,7 @@ Members = dict[int, Positions]  # by stream, where the tuples of each match stan
 
 @dataclass(slots=True)
 class NewTuples:
-    """New tuples of one stream."""
+    """New tuples of one stream at a core, read and ready to be joined and stored."""
 
     stream: int
     block: Block
@@ -48,7 +48,7 @@ class Prober:
             yield from self._extend(new, {}, order)
 
     def _extend(self, new: NewTuples, partial: Members, order: list[tuple[int, int]]) -> Iterator[Members]:
-        """Partial matches with a partner in each of the windows that are left."""
+        """Partial matches extended by a partner from each of the windows still to be probed."""
         if not order:
             yield self._whole(new, partial)
             return
@@ -69,7 +69,7 @@ class Prober:
                     yield from self._extend(new, fitting, later)
 
     def _fitting(self, new: NewTuples, members: Members, start: int, to: int) -> Members:
-        """The partial matches whose newest member also fits those that it was not sought from."""
+        """The partial matches whose member of stream `to` fits all others too, not only the one it was found from."""
         for other in [stream for stream in members if stream not in (start, to)]:
             pairing = self._recipe.pairing(other, to)
             runs = [self._columns(new, stream).take(members[stream]) for stream in pairing.streams]
@@ -79,7 +79,7 @@ class Prober:
         return members
 
     def _whole(self, new: NewTuples, members: Members) -> Members:
-        """The matches for which also holds what the predicate asks of three streams and more at once."""
+        """The matches that also satisfy the conditions over three streams and more."""
         rest = self._recipe.rest
         if rest is None:
             return members
@@ -98,7 +98,7 @@ class Prober:
     # -- two streams -----------------------------------------------------------------------------
 
     def _pairs(self, start: int, to: int, run: Columns, keys: dict[Pair, Keys]) -> Iterator[Pairs]:
-        """The pairs that hold: places in a run of one stream's tuples, positions of the other's stored ones."""
+        """The pairs that match: places in a run of one stream's tuples, positions of stored tuples of the other."""
         pairing, stored = self._recipe.pairing(start, to), self._segments[to]
         index = stored.indexes.get(pairing.streams)
         if index is None:
@@ -136,12 +136,12 @@ class Prober:
 
 
 def _ordered(pairing: Pairing, start: int, own: T, other: T) -> tuple[T, T]:
-    """Two things, of the stream `start` and of its partner, the lower stream's first; and back again."""
+    """One thing of stream `start` and one of its partner, put in the order of the streams; or put back."""
     return (own, other) if pairing.side(start) == 0 else (other, own)
 
 
 def _spread(at: Positions, starts: Positions, sizes: Positions) -> Iterator[Pairs]:
-    """Every one of `at` with all numbers of its own range, so many pairs at a time."""
+    """Every one of `at` paired with all numbers of its own range, a limited number of pairs at a time."""
     stops = np.cumsum(sizes)
     first = 0
     while first < len(at):
@@ -155,7 +155,7 @@ def _spread(at: Positions, starts: Positions, sizes: Positions) -> Iterator[Pair
 
 
 def _fan_out(inverse: Positions, at: Positions, found: Positions) -> Iterator[Pairs]:
-    """For pairs of a distinct tuple and a partner: every partial match that has this tuple, with this partner."""
+    """For pairs of a distinct tuple and a partner: every partial match with this tuple, paired with the partner."""
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
