@@ -1,4 +1,4 @@
-"""One core for all: what no division serves."""
+"""One core for all tuples, where no way to divide them would do."""
 
 from __future__ import annotations
 
