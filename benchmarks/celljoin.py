@@ -18,12 +18,13 @@ from handfast.cli.bench.measure import Ratio, Speed, in_turns, speed
 from handfast.cli.bench.scaling import setting
 from handfast.cli.bench.workload import Bench
 from handfast.core.join_core import JoinCore
+from handfast.core.planner import make_plan
 from handfast.engines.local.layout import threads
 from handfast.engines.local.options import LocalOptions
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
-from handfast.plan import SCAN, Plan, make_plan
+from handfast.plan import SCAN, Plan
 
 RESULT = Path(__file__).parent / "results" / "celljoin.json"
 WINDOW = 500_000
@@ -60,8 +61,8 @@ class Coordinator:
 
     def _joined(self, share: Block, new: Block) -> int:
         core = JoinCore(self._plan)
-        list(core.meet(0, share))
-        return sum(batch.num_rows for batch in core.meet(1, new))
+        list(core.join_and_store(0, share))
+        return sum(batch.num_rows for batch in core.join_and_store(1, new))
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -18,10 +18,10 @@ import handfast as hf
 from handfast.connectors import spark_source
 from handfast.connectors.generate import Equality, Workload
 from handfast.core.join_core import JoinCore
+from handfast.core.planner import make_plan
 from handfast.engines.spark import places
 from handfast.flow.batch import schema_of
 from handfast.flow.time import Progress
-from handfast.plan import make_plan
 from tests.pages import run_page, says, snippets
 
 if TYPE_CHECKING:

@@ -259,10 +259,10 @@ def _spark() -> Any:
 
 
 def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions | None) -> tuple[Plan, dict[str, Any]]:
+    from handfast.core.planner import make_plan
     from handfast.engines.local.options import LocalOptions
     from handfast.flow.batch import as_table, schema_of
     from handfast.flow.wide import wide_schema
-    from handfast.plan import make_plan
 
     if options is not None and not isinstance(options, LocalOptions):
         raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
@@ -271,4 +271,4 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     arrow = [wide_schema(tables[name].schema) for name in spec.names]
     wanted = options or LocalOptions()
-    return make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks), tables
+    return make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.walks), tables

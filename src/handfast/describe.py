@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from handfast.kernels.compiler.program import make_program
 from handfast.kernels.compiler.reach import is_native
-from handfast.plan import Plan, Routing
+from handfast.plan import Plan
+from handfast.plan.words import choices
 from handfast.spec.expression import Call, conjuncts, streams_of, walk
 from handfast.spec.join import ARRIVAL, Stream
 from handfast.spec.shown import shown
@@ -20,7 +21,7 @@ def describe(plan: Plan, *, engine: str, cores: tuple[str, str] | None = None) -
     spec = plan.join.spec
     kind = "join" if spec.how == "inner" else f"{spec.how} join"
     lines = [f"{kind} of {_listed(spec.names)} on {engine}", *_predicate(plan)]
-    for choice in plan.choices():
+    for choice in choices(plan):
         lines.append(f"  {choice.what:<10} {choice.choice}")
         lines.append(_INDENT + (choice.reason if choice.what == "windows" else f"because {choice.reason}"))
     if cores is not None:
@@ -88,10 +89,8 @@ def _when(plan: Plan) -> Iterator[str]:
             yield f"  given      {what} once the watermark has passed its last tuple, in the order of match_time"
         elif join.counted and join.spec.order != ARRIVAL:
             yield f"  given      {what} once the watermark has passed its last tuple: only then its place is final"
-        elif plan.routing is Routing.WALK:
-            yield f"  given      {what} when its tuples have walked to one core, at the latest when the streams end"
         else:
-            yield f"  given      {what} as soon as its last tuple arrives"
+            yield f"  given      {what} {plan.routing.given}"
     if join.gives_unmatched:
         for k in join.preserved:
             stream = join.spec.streams[k]

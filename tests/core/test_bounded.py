@@ -10,6 +10,7 @@ import pytest
 
 import handfast as hf
 from handfast.core.bounded import run_bounded, slices
+from handfast.core.planner import make_plan
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import HOME, Block
@@ -17,7 +18,7 @@ from handfast.flow.order import by_rank
 from handfast.flow.pieces import Limit
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 from handfast.core import held
-from handfast.core.join_core import JoinCore, Manifest
+from handfast.core.join_core import JoinCore
+from handfast.core.manifest import Manifest
+from handfast.core.planner import make_plan
 from handfast.errors import EngineError
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch, schema_of
@@ -21,7 +23,7 @@ from handfast.flow.block import HOME, Block
 from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan
 from handfast.spec.join import HOW, JoinSpec
 from tests.judges.rows import multiset, result_of
 from tests.strategies import MULTI, Case

@@ -13,8 +13,13 @@ import pytest
 from llvmlite import ir
 
 import handfast as hf
-from handfast import plan
-from handfast.core import held, join_core, output, probe, recipe, route, segment, span
+from handfast.core import held, join_core, output, planner, probe, recipe, segment, span
+from handfast.core.routing import range as range_routing
+from handfast.core.routing.hash import HashRouting
+from handfast.core.routing.meet import MeetRouting
+from handfast.core.routing.outgoing import Outgoing
+from handfast.core.routing.range import RangeRouting
+from handfast.core.routing.routing import Routing
 from handfast.flow import admission, stamper
 from handfast.flow import time as flow_time
 from handfast.flow.block import EVERYWHERE, HOME
@@ -22,7 +27,6 @@ from handfast.flow.order import RANK
 from handfast.kernels import columns, compute, filters, strings
 from handfast.kernels.compiler import codegen, compile
 from handfast.kernels.index import keys
-from handfast.plan import Routing
 from handfast.spec.expression import Op
 from handfast.spec.join import HOW
 from handfast.spec.moment import LATEST
@@ -118,7 +122,7 @@ def a_place_given_before_it_is_final(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def ties_within_a_stream_by_arrival(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(stamper, "in_order", lambda block, sequence: block.take(np.argsort(block.times, kind="stable")))
+    patch.setattr(stamper, "by_time", lambda block, sequence: block.take(np.argsort(block.times, kind="stable")))
 
 
 @mutant
@@ -134,24 +138,24 @@ def expiry_by_the_newest_time_instead_of_the_watermark(patch: pytest.MonkeyPatch
 
 @mutant
 def a_border_copy_lost(patch: pytest.MonkeyPatch) -> None:
-    by_range = route.Router._by_range
+    destinations = RangeRouting.destinations
 
-    def without_copies(self: Any, own: Any) -> Iterator[Any]:
-        for core, rows, flags in by_range(self, own):
+    def without_copies(self: Any, tuples: Any) -> Iterator[Any]:
+        for core, rows, flags in destinations(self, tuples):
             kept = (flags & (HOME | EVERYWHERE)) != 0
             yield core, rows[kept], flags[kept]
 
-    patch.setattr(route.Router, "_by_range", without_copies)
+    patch.setattr(RangeRouting, "destinations", without_copies)
 
 
 @mutant
 def a_pair_of_tuples_that_went_everywhere_emitted_on_every_core(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(join_core.JoinCore, "_own", lambda self, new, members: members)
+    patch.setattr(RangeRouting, "emitted", Routing.emitted)
 
 
 @mutant
 def a_tuple_stored_on_every_core_it_meets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(join_core.JoinCore, "_insert", join_core.JoinCore._store)
+    patch.setattr(MeetRouting, "kept", Routing.kept)
 
 
 @mutant
@@ -323,8 +327,8 @@ def new_tuples_do_not_meet_each_other(patch: pytest.MonkeyPatch) -> None:
         ]
         for new in every:
             for members in self._prober.matches(new):
-                yield from self._output.matched(new, self._own(new, members))
-            yield from self._output.turned(new)
+                yield from self._output.matched(new, self._emitted(new, members))
+            yield from self._output.completed(new)
         for new in every:
             self._insert(new)
         yield from self._output.unmatched(horizon)
@@ -334,15 +338,13 @@ def new_tuples_do_not_meet_each_other(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def equal_keys_routed_by_more_than_the_key(patch: pytest.MonkeyPatch) -> None:
-    by_hash = route.Router._by_hash
+    destinations = HashRouting.destinations
 
-    def scattered(self: Any, own: Any) -> Iterator[Any]:
-        if self._plan.routing is Routing.HASH:
-            yield from self._everywhere(own)
-        else:
-            yield from by_hash(self, own)
+    def scattered(self: Any, tuples: Any) -> Iterator[Any]:
+        keyed = tuples.plan.keys[tuples.stream]
+        return tuples.to_homes(tuples.core_by_content()) if keyed else destinations(self, tuples)
 
-    patch.setattr(route.Router, "_by_hash", scattered)
+    patch.setattr(HashRouting, "destinations", scattered)
 
 
 @mutant
@@ -415,23 +417,23 @@ def a_row_without_a_key_forgotten_though_it_matches_nothing(patch: pytest.Monkey
 
 @mutant
 def preserved_rows_on_several_cores(patch: pytest.MonkeyPatch) -> None:
-    make_plan = plan.make_plan
+    make_plan = planner.make_plan
 
     def other_anchor(*args: Any, **asked: Any) -> Any:
         made = make_plan(*args, **asked)
         return replace(made, anchor=1 - made.anchor) if made.join.preserved else made
 
-    patch.setattr(plan, "make_plan", other_anchor)
+    patch.setattr(planner, "make_plan", other_anchor)
 
 
 @mutant
 def wild_tuples_of_an_outer_join_left_where_they_fall(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(route, "_WILD_CORE", -1)
+    patch.setattr(range_routing, "_WILD_CORE", -1)
 
 
 @mutant
 def tuples_divided_among_cores_that_all_must_see(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(route.Router, "_everywhere", lambda self, own: self._home(self._core_of(route._content_hash(own))))
+    patch.setattr(Outgoing, "to_every_core", lambda self: self.to_homes(self.core_by_content()))
 
 
 @mutant
@@ -446,13 +448,13 @@ def a_semi_row_given_with_every_match(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_semi_row_at_its_last_match(patch: pytest.MonkeyPatch) -> None:
-    turned = output.Output.turned
+    completed = output.Output.completed
 
     def late(self: Any, new: Any) -> Iterator[Any]:
         self._firsts = [(rows, times, tuple(-own for own in seen)) for rows, times, seen in self._firsts]
-        yield from turned(self, new)
+        yield from completed(self, new)
 
-    patch.setattr(output.Output, "turned", late)
+    patch.setattr(output.Output, "completed", late)
 
 
 def _as_found(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -518,16 +520,13 @@ def what_is_asked_of_three_streams_at_once_forgotten(patch: pytest.MonkeyPatch) 
 
 @mutant
 def keys_that_not_all_streams_share_taken_as_common(patch: pytest.MonkeyPatch) -> None:
-    destinations = route.Router._destinations
+    destinations = HashRouting.destinations
 
-    def careless(self: Any, block: Any) -> Iterator[Any]:
-        if self._plan.routing is Routing.HASH and not self._recipe.keys[self._stream]:
-            own = self._recipe.reader(strings.StringTable()).read(self._stream, block)
-            yield from self._home(self._core_of(route._content_hash(own)))
-        else:
-            yield from destinations(self, block)
+    def careless(self: Any, tuples: Any) -> Iterator[Any]:
+        keyed = tuples.plan.keys[tuples.stream]
+        return destinations(self, tuples) if keyed else tuples.to_homes(tuples.core_by_content())
 
-    patch.setattr(route.Router, "_destinations", careless)
+    patch.setattr(HashRouting, "destinations", careless)
 
 
 @pytest.fixture(autouse=True)

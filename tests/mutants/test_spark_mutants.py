@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.core.planner import make_plan
 from handfast.engines.spark import arrivals, blocks, operator, pack, sequence
 from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.core_keys import core_key
@@ -26,7 +27,7 @@ from handfast.flow.metrics import Metrics
 from handfast.flow.pieces import LIMIT, Limit
 from handfast.flow.time import NEVER, Attention, Horizon, Progress
 from handfast.judge import oracle
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan
 from tests.agreement.door import adds_up
 from tests.engines.spark.driven import State, Workers, manifest_of, matches_of, output_of
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of

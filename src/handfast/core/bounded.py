@@ -21,7 +21,7 @@ _SLICE = Limit(rows=1 << 16, bytes=1 << 26)  # what a core is fed at a time, of 
 
 
 def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE) -> Iterator[pa.RecordBatch]:
-    """The matches at one core of all its blocks, given by stream."""
+    """The matches that one core finds in all its blocks, which are given by stream."""
     core = JoinCore(plan)
     for arrivals, horizon in slices(plan, pieces, limit):
         yield from core.step(arrivals, horizon)
@@ -30,21 +30,21 @@ def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _S
 def slices(
     plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE
 ) -> Iterator[tuple[list[Block | None], Horizon]]:
-    """The blocks, given by stream, as they come in order: slice by slice, each with what no later tuple falls below."""
+    """Slices of all streams in order, each with the horizon below which no tuple of a later slice falls."""
     if any(not own for own in pieces) and not plan.join.gives_unmatched:
         return
     by_arrival = plan.join.spec.order == ARRIVAL
-    for arrivals, until in in_order(pieces, limit):
+    for arrivals, until in sorted_slices(pieces, limit):
         # in rank order no later tuple has seen less than one of these
         seen = [block.seen for block in arrivals if block is not None and block.seen]
         counts = tuple(max(int(own[k].max()) for own in seen) if seen else 0 for k in range(len(pieces)))
         yield arrivals, Horizon(NEVER if by_arrival and until != END else until, counts)
 
 
-def in_order(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[list[Block | None], int]]:
-    """The tuples of blocks, given by stream, in the order of all: slice by slice, each with the time of the next one.
+def sorted_slices(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[list[Block | None], int]]:
+    """All tuples in one order, cut into slices of all streams; with each slice, the time at which the next one begins.
 
-    After the last one, of which there is always one, nothing comes: its time is `END`.
+    There is at least one slice. Nothing comes after the last: its time is `END`.
     """
     streams = [_Ordered(own) for own in pieces]
     order = np.argsort(np.concatenate([stream.places for stream in streams]), kind="stable")
@@ -64,7 +64,7 @@ def in_order(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[tuple[
 
 
 class _Ordered:
-    """The tuples of one stream by rank, or by time where they are not stamped; their rows stay in their blocks."""
+    """The tuples of one stream, sorted by rank, or by time where they are not stamped; rows are not copied yet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._batches = [block.batch for block in blocks]

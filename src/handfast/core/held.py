@@ -16,11 +16,11 @@ _SMALL = 1 << 24  # bytes that blocks put together may have
 
 
 class Held:
-    """Rows of the result that wait, in blocks that have the times and `seen` of each row's `at`.
+    """Rows of the result that wait, in blocks with the time and the `seen` of each row's `at`.
 
-    A match is known as soon as its `at` has come. That a preserved tuple before it matches nothing is known later,
-    after its last chance. So a row waits until every preserved tuple that can stand before its `at` has had it. That
-    goes by stamps and the horizon alone: all cores give alike, whatever tuples they hold.
+    A match is known as soon as its `at` has come. That an earlier preserved tuple matches nothing is known only after
+    its last chance to match. So a row waits until every preserved tuple that can stand before its `at` has had its
+    last chance. Stamps and the horizon alone decide that, so all cores give rows of the same ranks in the same step.
     """
 
     def __init__(self, join: BoundJoin) -> None:
@@ -29,7 +29,7 @@ class Held:
         self.blocks: list[Block] = []
 
     def release(self, decided: Iterable[Block], horizon: Horizon) -> Iterator[Block]:
-        """What can be given of the rows held so far, and of those that are decided now."""
+        """The rows that can be given now, of those held so far and those just decided; the others are held."""
         if not self._spans:
             yield from decided
             return
@@ -52,7 +52,7 @@ class Held:
 
 
 def _gathered(blocks: Iterable[Block]) -> list[Block]:
-    """The same rows in fewer blocks: neighbours together, as long as that is small."""
+    """The same rows in fewer blocks: neighbours are merged as long as the result is small."""
     runs: list[list[Block]] = []
     size = _SMALL
     for block in blocks:

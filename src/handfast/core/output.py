@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.probe import Arrivals, Members
+from handfast.core.probe import Members, NewTuples
 from handfast.core.segment import Segment
 from handfast.core.span import window_span
 from handfast.flow.block import Block, Seen
@@ -26,9 +26,9 @@ Numbers = NDArray[np.int64]
 
 
 class Output:
-    """Turns matches into rows of the result, and settles the tuples of which it is asked whether they match at all.
+    """Turns matches into rows of the result, and marks the preserved tuples that have matched as settled.
 
-    The rows come in blocks with the time of their `at` and, where the result is in order, with what it has seen.
+    The rows come in blocks with the time of their `at`; where the result is in order, also with the `seen` of it.
     """
 
     def __init__(self, plan: Plan, segments: list[Segment]) -> None:
@@ -39,8 +39,8 @@ class Output:
         self._places = {f: plan.join.schemas[f.stream or 0].names.index(f.column) for f in own}
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
-    def matched(self, new: Arrivals, members: Members) -> Iterator[Block]:
-        """What these matches give."""
+    def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
+        """The rows that these matches give."""
         if self._join.spec.how == "semi":
             yield from self._semi(new, members)
             return
@@ -55,8 +55,8 @@ class Output:
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
                 yield self._given(rows, times, self._at_seen(new, piece))
 
-    def turned(self, new: Arrivals) -> Iterator[Block]:
-        """What is given when the new tuples have met everyone: a semi join's rows in order, by their first match."""
+    def completed(self, new: NewTuples) -> Iterator[Block]:
+        """The rows that are known only when the new tuples have met everyone: those of a semi join in order."""
         if not self._firsts:
             return
         of_rows, of_times, of_seen = zip(*self._firsts, strict=True)
@@ -72,7 +72,7 @@ class Output:
             yield self._given(own, times[chosen], tuple(known[chosen] for known in seen))
 
     def unmatched(self, horizon: Horizon) -> Iterator[Block]:
-        """The rows that match nothing, and that no tuple beyond the horizon can match."""
+        """The preserved rows that match nothing so far and that no tuple beyond the horizon can match."""
         if not self._join.gives_unmatched:
             return
         for stream in self._join.preserved:
@@ -85,7 +85,7 @@ class Output:
                     alone = block.take(over)
                     yield self._given({stream: alone.batch}, alone.times, alone.seen)
 
-    def _semi(self, new: Arrivals, members: Members) -> Iterator[Block]:
+    def _semi(self, new: NewTuples, members: Members) -> Iterator[Block]:
         rows = members[0]
         if self._join.spec.in_order:
             self._firsts.append((rows.copy(), self._at_times(new, members), self._at_seen(new, members)))
@@ -94,30 +94,30 @@ class Output:
         if len(fresh):
             yield self._given({0: self._rows(new, 0, fresh)}, self._times(new, 0, fresh), ())
 
-    def _step(self, new: Arrivals) -> int:
-        """How many matches to give at a time, so that none of their columns is too large."""
+    def _step(self, new: NewTuples) -> int:
+        """How many matches make one batch, so that none of its columns is too large."""
         stored = [segment.widest_row for stream, segment in enumerate(self._segments) if stream != new.stream]
         return max(1, min(_ROWS, _BYTES // max(1, new.block.widest_row + sum(stored))))
 
-    def _grouped(self, new: Arrivals, members: Members) -> Members:
-        """The matches by the block of one of their stored tuples: what stands together is gathered at once."""
+    def _grouped(self, new: NewTuples, members: Members) -> Members:
+        """The matches ordered by the block of one of their stored tuples, so that each block is read in one go."""
         stream = next(stream for stream in members if stream != new.stream)
         order = self._segments[stream].grouped(members[stream])
         return members if order is None else {k: positions[order] for k, positions in members.items()}
 
     # -- the members of matches ------------------------------------------------------------------
 
-    def _rows(self, new: Arrivals, stream: int, at: Positions) -> pa.RecordBatch:
+    def _rows(self, new: NewTuples, stream: int, at: Positions) -> pa.RecordBatch:
         return new.block.batch.take(pa.array(at)) if stream == new.stream else self._segments[stream].take(at)
 
-    def _times(self, new: Arrivals, stream: int, at: Positions) -> Numbers:
+    def _times(self, new: NewTuples, stream: int, at: Positions) -> Numbers:
         # by Arrow, which lets other threads run meanwhile
         times = new.block.times if stream == new.stream else self._segments[stream].times
         taken: Numbers = pa.array(times).take(pa.array(at)).to_numpy()
         return taken
 
-    def _at_times(self, new: Arrivals, members: Members) -> Numbers:
-        """The time of each match's `at`: the highest, unless tuples stand in another order."""
+    def _at_times(self, new: NewTuples, members: Members) -> Numbers:
+        """The time of each match's `at`: the highest of its members', unless the order is that of arrival."""
         times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
             last = np.argmax([np.sum(seen, axis=0) for seen in self._seen(new, members)], axis=0)
@@ -126,14 +126,14 @@ class Output:
         highest: Numbers = np.maximum.reduce(times) if len(times) > 2 else np.maximum(*times)
         return highest
 
-    def _at_seen(self, new: Arrivals, members: Members) -> Seen:
-        """What each match's `at` has seen, where the result is given in order: of every stream the most."""
+    def _at_seen(self, new: NewTuples, members: Members) -> Seen:
+        """The `seen` of each match's `at`, the highest of its members' for every stream; empty if not in order."""
         if not self._join.spec.in_order:
             return ()
         return tuple(np.maximum.reduce(own) for own in zip(*self._seen(new, members), strict=True))
 
-    def _seen(self, new: Arrivals, members: Members) -> list[Seen]:
-        """By stream, what each member has seen."""
+    def _seen(self, new: NewTuples, members: Members) -> list[Seen]:
+        """By stream, the `seen` of each match's member."""
         return [
             tuple(own[at] for own in (new.columns.seen if stream == new.stream else self._segments[stream].seen))
             for stream, at in members.items()
@@ -165,8 +165,8 @@ class Output:
         return self._plan.arrow[stream].types[place] if self._plan.arrow else pa.null()
 
 
-def _settle(new: Arrivals, stored: Segment, stream: int, rows: Positions) -> Positions:
-    """Mark tuples of a stream as settled; give back those, each once, that were not before."""
+def _settle(new: NewTuples, stored: Segment, stream: int, rows: Positions) -> Positions:
+    """Mark tuples of a stream as settled; give back those that were not settled before, each once."""
     if stream != new.stream:
         return stored.settle(rows)
     fresh = np.unique(rows)

@@ -23,8 +23,8 @@ Members = dict[int, Positions]  # by stream, where the tuples of each match stan
 
 
 @dataclass(slots=True)
-class Arrivals:
-    """New tuples of one stream."""
+class NewTuples:
+    """New tuples of one stream at a core, read and ready to be joined and stored."""
 
     stream: int
     block: Block
@@ -41,18 +41,18 @@ class Prober:
         self._reader = reader
         self._segments = segments
 
-    def matches(self, new: Arrivals) -> Iterator[Members]:
+    def matches(self, new: NewTuples) -> Iterator[Members]:
         """All matches that the new tuples bring, piece by piece."""
-        turns = self._recipe.turns[new.stream]
-        if all(self._segments[to].live for _, to in turns):
-            yield from self._extend(new, {}, turns)
+        order = self._recipe.probe_order[new.stream]
+        if all(self._segments[to].live for _, to in order):
+            yield from self._extend(new, {}, order)
 
-    def _extend(self, new: Arrivals, partial: Members, turns: list[tuple[int, int]]) -> Iterator[Members]:
-        """Partial matches with a partner in each of the windows that are left."""
-        if not turns:
+    def _extend(self, new: NewTuples, partial: Members, order: list[tuple[int, int]]) -> Iterator[Members]:
+        """Partial matches extended by a partner from each of the windows still to be probed."""
+        if not order:
             yield self._whole(new, partial)
             return
-        (start, to), *later = turns
+        (start, to), *later = order
         if not partial:
             for at, found in self._pairs(start, to, new.columns, new.keys):
                 if len(at):
@@ -68,8 +68,8 @@ class Prober:
                 if len(fitting[to]):
                     yield from self._extend(new, fitting, later)
 
-    def _fitting(self, new: Arrivals, members: Members, start: int, to: int) -> Members:
-        """The partial matches whose newest member also fits those that it was not sought from."""
+    def _fitting(self, new: NewTuples, members: Members, start: int, to: int) -> Members:
+        """The partial matches whose member of stream `to` fits all others too, not only the one it was found from."""
         for other in [stream for stream in members if stream not in (start, to)]:
             pairing = self._recipe.pairing(other, to)
             runs = [self._columns(new, stream).take(members[stream]) for stream in pairing.streams]
@@ -78,8 +78,8 @@ class Prober:
             members = {stream: positions[rows] for stream, positions in members.items()}
         return members
 
-    def _whole(self, new: Arrivals, members: Members) -> Members:
-        """The matches for which also holds what the predicate asks of three streams and more at once."""
+    def _whole(self, new: NewTuples, members: Members) -> Members:
+        """The matches that also satisfy the conditions over three streams and more."""
         rest = self._recipe.rest
         if rest is None:
             return members
@@ -88,7 +88,7 @@ class Prober:
         held = rest.holds(ready, self._reader.literals(rest.literals))
         return {stream: positions[held] for stream, positions in members.items()}
 
-    def _columns(self, new: Arrivals, stream: int) -> Columns:
+    def _columns(self, new: NewTuples, stream: int) -> Columns:
         return new.columns if stream == new.stream else self._segments[stream].columns()
 
     def _keys(self, start: int, to: int, columns: Columns) -> dict[Pair, Keys]:
@@ -98,7 +98,7 @@ class Prober:
     # -- two streams -----------------------------------------------------------------------------
 
     def _pairs(self, start: int, to: int, run: Columns, keys: dict[Pair, Keys]) -> Iterator[Pairs]:
-        """The pairs that hold: places in a run of one stream's tuples, positions of the other's stored ones."""
+        """The pairs that match: places in a run of one stream's tuples, positions of stored tuples of the other."""
         pairing, stored = self._recipe.pairing(start, to), self._segments[to]
         index = stored.indexes.get(pairing.streams)
         if index is None:
@@ -136,12 +136,12 @@ class Prober:
 
 
 def _ordered(pairing: Pairing, start: int, own: T, other: T) -> tuple[T, T]:
-    """Two things, of the stream `start` and of its partner, the lower stream's first; and back again."""
+    """One thing of stream `start` and one of its partner, put in the order of the streams; or put back."""
     return (own, other) if pairing.side(start) == 0 else (other, own)
 
 
 def _spread(at: Positions, starts: Positions, sizes: Positions) -> Iterator[Pairs]:
-    """Every one of `at` with all numbers of its own range, so many pairs at a time."""
+    """Every one of `at` paired with all numbers of its own range, a limited number of pairs at a time."""
     stops = np.cumsum(sizes)
     first = 0
     while first < len(at):
@@ -155,7 +155,7 @@ def _spread(at: Positions, starts: Positions, sizes: Positions) -> Iterator[Pair
 
 
 def _fan_out(inverse: Positions, at: Positions, found: Positions) -> Iterator[Pairs]:
-    """For pairs of a distinct tuple and a partner: every partial match that has this tuple, with this partner."""
+    """For pairs of a distinct tuple and a partner: every partial match with this tuple, paired with the partner."""
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])

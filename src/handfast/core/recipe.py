@@ -24,7 +24,7 @@ from handfast.spec.window import CountWindow, Window
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What joins tuples of two streams: the windows, and what the predicate asks of these two alone."""
+    """What joins tuples of two streams: the windows, and the conditions over these two alone."""
 
     streams: Pair
     kernels: PairKernels
@@ -36,7 +36,7 @@ class Pairing:
         return self.streams.index(stream)
 
     def view(self, columns: Columns) -> Columns:
-        """The columns of a run of tuples with the stamps that count for these two streams."""
+        """The columns of a run of tuples, with the stamps of these two streams only."""
         if not columns.seen:
             return columns
         courses = columns.courses
@@ -46,7 +46,7 @@ class Pairing:
 
 
 class Recipe:
-    """A plan made ready to run."""
+    """A plan made ready to run: everything that all cores of a join share."""
 
     def __init__(self, plan: Plan) -> None:
         join = plan.join
@@ -58,7 +58,7 @@ class Recipe:
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
         self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
-        self.turns = [self._turns(stream) for stream in range(streams)]
+        self.probe_order = [self._probe_order(stream) for stream in range(streams)]
         self._reading = Reading(self.program, ordered_strings=compares_order_of_strings(join.predicate))
 
     def reader(self, strings: StringTable) -> ColumnReader:
@@ -80,7 +80,7 @@ class Recipe:
         return Pairing(pair.streams, kernels, keys, index)
 
     def _condition(self, pair: Pair) -> Expr:
-        """What the predicate asks of tuples of these two streams, whatever the others are."""
+        """The conditions over these two streams alone."""
         if len(self.plan.pairs) == 1:
             return self.program.condition
         parts = conjuncts(self.program.condition)
@@ -90,25 +90,25 @@ class Recipe:
         return tuple(part for part in self.program.filters if streams_of(part) <= set(pair))
 
     def _rest(self) -> TupleKernel | None:
-        """What the predicate asks of three streams and more at once."""
+        """The conditions over three streams and more."""
         condition = [part for part in conjuncts(self.program.condition) if len(streams_of(part)) > 2]
         filters = tuple(part for part in self.program.filters if len(streams_of(part)) > 2)
         if not condition and not filters:
             return None
         return TupleKernel(Program(self.program.inputs, conjunction(condition), filters))
 
-    def _turns(self, start: int) -> list[tuple[int, int]]:
-        """The windows that a new tuple's partners are sought in, in turn, each with the stream to seek from.
+    def _probe_order(self, start: int) -> list[tuple[int, int]]:
+        """The order in which a new tuple's partners are sought: steps from a stream already probed to the next one.
 
-        The next window is always the one with the best index from a stream that is already there.
+        The next step is always the one with the best index.
         """
-        bound, turns = [start], []
+        bound, order = [start], []
         while len(bound) < len(self.plan.join.schemas):
             others = [stream for stream in range(len(self.plan.join.schemas)) if stream not in bound]
-            best = min(((a, b) for a in bound for b in others), key=lambda turn: self._cost(*turn))
-            turns.append(best)
+            best = min(((a, b) for a in bound for b in others), key=lambda pair: self._cost(*pair))
+            order.append(best)
             bound.append(best[1])
-        return turns
+        return order
 
     def _cost(self, a: int, b: int) -> int:
         """How much a probe is expected to find, on a rough scale."""

@@ -31,7 +31,7 @@ _SPARE = 4096  # expired tuples that may always linger
 class Segment:
     """The stored tuples of one stream at one core, in order of arrival; a position is a place in that order.
 
-    `marks` has, block by block, which tuples are settled: whether they match anything needs no more asking.
+    `marks` says, block by block, which tuples are settled: they have matched, or have been given as unmatched.
     """
 
     def __init__(self, pairs: Mapping[Pair, type[Index]]) -> None:
@@ -56,7 +56,7 @@ class Segment:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many expired tuples linger, or in such places, that it is time to build the segment anew."""
+        """Whether it is time to build the segment anew: too many expired tuples linger, or merging tore it."""
         return self._torn or len(self._times) - self._live > self._live + _SPARE
 
     def wild(self, pair: Pair) -> Positions:
@@ -146,9 +146,9 @@ class Segment:
             index.expire(self.first)
 
     def merge(self, fits: Callable[[Sequence[Block]], bool]) -> None:
-        """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans but a part of the window.
+        """Merge runs of small neighbouring blocks, where the merged one `fits`: it spans only a part of the window.
 
-        Only the blocks decide: a core restored from them merges as this one does, and comes to the same state.
+        The blocks alone decide, so a core restored from them merges as this one does and comes to the same state.
         """
         end = len(self.blocks)
         while end >= _FAN:
@@ -170,12 +170,12 @@ class Segment:
         return gather([block.batch for block in self.blocks], owners, positions - starts[owners])
 
     def grouped(self, positions: Positions) -> Positions | None:
-        """An order of these positions in which those of a block stand together; None if they do."""
+        """An order of these positions in which those of a block stand together; None if they already do."""
         owners = self._owners(positions)
         return None if goes_up(owners) else np.argsort(owners, kind="stable")
 
     def settle(self, positions: Positions) -> Positions:
-        """Mark these tuples, and give back those of them, each once, that were not marked before."""
+        """Mark these tuples as settled; give back those that were not settled before, each once."""
         positions = np.unique(positions)
         owners = self._owners(positions)
         fresh = np.zeros(len(positions), np.bool_)

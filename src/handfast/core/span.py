@@ -18,7 +18,7 @@ _PART = 16  # a merged block spans at most this part of the time for which it is
 
 
 class WindowSpan(Protocol):
-    """A window as the keeper of blocks sees it."""
+    """For how long a window keeps blocks, and which tuples have had their last chance to match."""
 
     def is_over(self, block: Block, horizon: Horizon) -> bool:
         """Whether no tuple beyond the horizon can meet any tuple of the block."""
@@ -29,17 +29,17 @@ class WindowSpan(Protocol):
         ...
 
     def over_before(self, rows: Block, horizon: Horizon) -> NDArray[np.bool_]:
-        """Before which of these places, in the order of all, no tuple of the window's stream can be met any more."""
+        """Which rows have no tuple of the window's stream before them that can still be met."""
         ...
 
     def fits(self, blocks: Sequence[Block]) -> bool:
-        """Whether the blocks together span but a part of the time for which they are kept."""
+        """Whether the blocks together span only a part of the time for which they are kept."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A time window, of which tuples may come late by so much."""
+    """A time window over a stream whose tuples may come late by so much."""
 
     length: int
     lateness: int
@@ -86,5 +86,5 @@ class CountSpan:
 
 
 def window_span(window: Window, stream: int, lateness: int = 0) -> WindowSpan:
-    """The span of a stream's window; a block is kept for as long, and until nothing that is so late can come."""
+    """The span of a stream's window, where tuples may come late by so much."""
     return CountSpan(window.rows, stream) if isinstance(window, CountWindow) else TimeSpan(window.length, lateness)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from handfast.flow.gather import goes_up
 from handfast.flow.size import content_bytes, widest_row
 
-HOME = 1  # the tuple's own core: here it counts
+HOME = 1  # this core is the one that counts the tuple
 EVERYWHERE = 2  # the tuple was sent to every core
 _TIME, _FLAGS, _SEEN = "#time", "#flags", "#seen"
 
@@ -24,7 +24,7 @@ class Block:
     """Tuples of one stream. Its bytes are its identity: a block never changes, so a cached one is never stale.
 
     `seen` has, for every stream, how many of its tuples came before each tuple here; among its own stream's that is
-    the tuple's own place, its `seq`. It is empty where no window counts tuples.
+    the tuple's own place, its `seq`. It is empty where tuples are not stamped.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Block:
 
     @cached_property
     def at_home(self) -> int:
-        """How many of the tuples are at their own core."""
+        """How many of the tuples have their home at this core."""
         return int(np.count_nonzero(self.flags & HOME))
 
     @cached_property
@@ -53,12 +53,12 @@ class Block:
 
     @cached_property
     def size(self) -> int:
-        """What the values of the tuples take."""
+        """How many bytes the values of the tuples take."""
         return content_bytes(self.batch)
 
     @cached_property
     def widest_row(self) -> int:
-        """What a tuple takes at the most."""
+        """How many bytes the widest tuple takes."""
         return widest_row(self.batch)
 
     @cached_property
@@ -81,7 +81,7 @@ class Block:
 
     @staticmethod
     def decode(data: bytes | pa.Buffer) -> Block:
-        """The block that these bytes are."""
+        """The block with these bytes."""
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
         # by position: a user's column may have any name
@@ -103,8 +103,8 @@ class Block:
         seen = tuple(own[rows] for own in self.seen)
         return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows], seen)
 
-    def in_order(self) -> Block:
-        """The same tuples by rank, or by time where they are not stamped; where these are equal, as they stand."""
+    def sorted(self) -> Block:
+        """The same tuples sorted by rank, or by time where they are not stamped; equal ones stay in their order."""
         places = np.sum(self.seen, axis=0) if self.seen else self.times
         return self if goes_up(places) else self.take(np.argsort(places, kind="stable"))
 

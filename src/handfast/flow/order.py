@@ -22,7 +22,7 @@ from handfast.flow.time import days, micros
 RANK = "#handfast rank"  # a column of matches on their way into order
 
 
-def in_order(block: Block, sequence: str | None) -> Block:
+def by_time(block: Block, sequence: str | None) -> Block:
     """The block's tuples by time, then by the `sequence` column if there is one, then by all columns as Spark sorts.
 
     Rows equal in every column are interchangeable.

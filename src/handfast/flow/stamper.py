@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.flow.block import Block
-from handfast.flow.order import by_sequence, in_order
+from handfast.flow.order import by_sequence, by_time
 from handfast.flow.pieces import LIMIT, gathered_blocks
 from handfast.flow.time import END, Horizon
 from handfast.spec.join import ARRIVAL, BoundJoin
@@ -65,7 +65,7 @@ class Stamper:
             released.append(each.take(final))
             if not final.all():
                 waiting.append(each.take(~final))
-        ordered = in_order(Block.concat(released), self._sequences[stream]) if released else None
+        ordered = by_time(Block.concat(released), self._sequences[stream]) if released else None
         self.waiting[stream] = waiting if len(waiting) < _MOST_WAITING else list(gathered_blocks(waiting, LIMIT))
         return ordered
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from handfast.core.planner import make_plan
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores, Tally
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import HANDSHAKE
 from handfast.flow.batch import schema_of
-from handfast.plan import LOCAL_JOINS, Plan, make_plan
+from handfast.plan import LOCAL_JOINS, Plan
 from tests.agreement.order import groups, stands_in_order
 from tests.engines.local.baton import by_turns
 from tests.engines.local.schedule import bursty_case, fed, scheduled_case
@@ -83,7 +84,7 @@ def holds(seed: int, forwarding: str) -> bool:
 def _plan(case: Case, forwarding: str, chance: random.Random) -> Plan:
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
     arrow = [case.tables[name].schema for name in case.streams]
-    return make_plan(bound, chance.choice(CORES), arrow, chance.choice(LOCAL_JOINS), walks=forwarding == HANDSHAKE)
+    return make_plan(bound, chance.choice(CORES), arrow, chance.choice(LOCAL_JOINS), handshake=forwarding == HANDSHAKE)
 
 
 def _fed(cores: Cores, case: Case, plan: Plan, chance: random.Random, waits: float) -> tuple[list[pa.RecordBatch], int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from handfast.core.planner import make_plan
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import Windows
 from handfast.engines.local.channel import Bell
@@ -20,7 +21,7 @@ from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
-from handfast.plan import INDEX, LOCAL_JOINS, Plan, make_plan
+from handfast.plan import INDEX, LOCAL_JOINS, Plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import BANDS, SHAPES, Case
 

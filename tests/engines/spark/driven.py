@@ -11,14 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from handfast.core.join_core import Manifest
+from handfast.core.manifest import Manifest
+from handfast.core.planner import make_plan
 from handfast.engines.spark import blocks, operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.output import MATCHES
 from handfast.engines.spark.pack import Pack
 from handfast.flow.pieces import LIMIT, Limit
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan
 from tests.engines.spark import crash_job
 from tests.engines.spark.crash_job import PARTITIONS, spec
 from tests.judges.rows import multiset, result_of, schemas_of

@@ -20,6 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
+from handfast.core.planner import make_plan
 from handfast.engines.spark import engine, operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
@@ -27,7 +28,6 @@ from handfast.engines.spark.pack import SEQUENCER
 from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.errors import EngineError
 from handfast.flow.block import Block
-from handfast.plan import Routing, make_plan
 from tests.engines.spark import crash_job
 from tests.engines.spark.crash_job import (
     PARTITIONS,
@@ -59,8 +59,8 @@ def committed(spark: SparkSession, path: Path) -> Result:
 
 
 def test_the_joins_are_routed_in_different_ways() -> None:
-    layout = {join: (plan(join).routing, plan(join).join.counted) for join in JOINS}
-    assert {"range": (Routing.RANGE, False), "meet": (Routing.MEET, False), "count": (Routing.RANGE, True)} == layout
+    layout = {join: (plan(join).routing.name, plan(join).join.counted) for join in JOINS}
+    assert {"range": ("range", False), "meet": ("meet", False), "count": ("range", True)} == layout
 
 
 # -- a driver killed in mid-batch ------------------------------------------------------------------------------------

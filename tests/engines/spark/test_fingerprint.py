@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 import handfast as hf
-from handfast import plan as plans
+from handfast.core.planner import make_plan
+from handfast.core.routing.range import RangeRouting
 from handfast.engines.spark import operator
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.pack import SEQUENCER
 from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.errors import EngineError
-from handfast.plan import Plan, Routing, make_plan
+from handfast.plan import Plan, values
 from handfast.spec import join as joins
 from tests.engines.spark import crash_job
 from tests.engines.spark.driven import State, Workers, arrivals, output_of, plan
@@ -61,7 +62,7 @@ def test_the_fingerprint_stands_in_the_state_in_fields(join: str) -> None:
 def test_a_changed_routing_rule_is_refused_with_what_differs(join: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State()
     step(plan(join), state, 0)
-    monkeypatch.setitem(plans._RULES, Routing.RANGE, 2)
+    monkeypatch.setattr(RangeRouting, "rule", 2)
     with pytest.raises(EngineError, match=r"written by another join .*\(routing rule was 1, is 2\); go back"):
         step(plan(join), state, 1)
 
@@ -70,7 +71,7 @@ def test_a_changed_routing_rule_is_refused_with_what_differs(join: str, monkeypa
 def test_a_changed_layout_is_refused_with_what_differs(join: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State()
     step(plan(join), state, 0)
-    monkeypatch.setattr(plans, "LAYOUT", 2)
+    monkeypatch.setattr(values, "LAYOUT", 2)
     with pytest.raises(EngineError, match=r"\(layout was 1, is 2\)"):
         step(plan(join), state, 1)
 
@@ -128,6 +129,6 @@ def test_another_join_does_not_pass_for_one_of_before(join: str, monkeypatch: py
     wrong = make_plan(other.bind(schemas_of(crash_job.steps()[0])), 2)
     with pytest.raises(EngineError, match=r"\(lateness of 'r' was 1 s, is 2 s; lateness of 's' was 1 s, is 2 s\)"):
         step(wrong, state, 1)
-    monkeypatch.setitem(plans._RULES, Routing.RANGE, 2)
+    monkeypatch.setattr(RangeRouting, "rule", 2)
     with pytest.raises(EngineError, match=r"\(routing rule was 1, is 2\)"):
         step(plan(join), state, 1)

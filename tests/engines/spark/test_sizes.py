@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
+from handfast.core.planner import make_plan
 from handfast.engines.spark import operator
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
@@ -21,7 +22,7 @@ from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics
 from handfast.flow.pieces import LIMIT, Limit
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan
 from tests.engines.spark.crash_job import finish
 from tests.engines.spark.driven import State, Workers, matches_of, output_of
 from tests.judges.rows import multiset, schemas_of

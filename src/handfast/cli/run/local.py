@@ -13,6 +13,7 @@ from handfast import api
 from handfast.cli.run.screen import Screen, Status
 from handfast.connectors.local_doors import LocalSink, LocalSource, open_source
 from handfast.connectors.pipeline import Pipeline, Sink
+from handfast.core.planner import make_plan
 from handfast.describe import describe
 from handfast.engines.local.engine import described
 from handfast.engines.local.options import LocalOptions
@@ -21,7 +22,6 @@ from handfast.engines.spark.embedded import Interrupts
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, as_table, schema_of
 from handfast.judge.grid import text
-from handfast.plan import make_plan
 
 _LOOK = 0.1  # seconds between two looks at what has come meanwhile, and at Ctrl-C
 

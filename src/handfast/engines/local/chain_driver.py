@@ -169,7 +169,7 @@ class Windows:
         for stream, whole in enumerate(admitted):
             if whole is None:
                 continue
-            ordered = whole.in_order()
+            ordered = whole.sorted()
             for start in range(0, len(ordered), self._rows):
                 block = ordered.slice(start, min(start + self._rows, len(ordered)))
                 self.blocks[stream].append(block)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from handfast.core.bounded import run_bounded, slices
-from handfast.core.route import Router
+from handfast.core.routing.router import Router
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.layout import layout, threads
@@ -18,12 +18,12 @@ from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END
 from handfast.flow.wide import narrowed
-from handfast.plan import Plan, Routing
+from handfast.plan import Plan
 
 
 def described(plan: Plan) -> tuple[str, str] | None:
     """How the cores run, in words, and why they run there; None for one that runs in the caller's thread."""
-    if plan.cores == 1 and plan.routing is not Routing.WALK:
+    if plan.cores == 1 and not plan.routing.is_handshake:
         return None
     return f"{plan.cores} thread{'s' * (plan.cores > 1)}", layout(plan.cores).reason
 
@@ -34,7 +34,7 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     blocks: Sequence[Block | None] = [split(plan.join, k, as_batch(tables[name]))[0] for k, name in named]
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
-    rows = _walked(plan, blocks) if plan.routing is Routing.WALK else _divided(plan, blocks)
+    rows = _walked(plan, blocks) if plan.routing.is_handshake else _divided(plan, blocks)
     schema = result_schema(plan, tables)
     return pa.Table.from_batches(narrowed(rows, schema), schema)
 

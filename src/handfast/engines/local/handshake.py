@@ -184,7 +184,7 @@ class HandshakeCore:
     def _meet(self, stream: int, block: Block, give: Give) -> None:
         """Scan the other window for partners of a block, then insert it."""
         start, meetings = perf_counter(), len(block) * self._join.segments[1 - stream].live
-        for batch in self._join.meet(stream, block):
+        for batch in self._join.join_and_store(stream, block):
             self.matched += batch.num_rows
             give(batch)
         seconds = perf_counter() - start

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from handfast.core.join_core import JoinCore
-from handfast.core.route import Router
+from handfast.core.routing.router import Router
 from handfast.engines.local.balance import Balance, Cost, relative_costs
 from handfast.engines.local.channel import Bell, Channel
 from handfast.engines.local.cores import Tally
@@ -28,7 +28,7 @@ from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.order import by_rank
 from handfast.flow.time import Horizon
-from handfast.plan import Plan, Routing
+from handfast.plan import Plan
 
 _CAPACITY = 64  # steps that a core may be behind
 
@@ -235,7 +235,7 @@ class LowLatency:
 
     def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Block]]:
         """By stream, the block that each core is handed."""
-        if self._plan.routing is Routing.MEET and self._plan.cores > 1:
+        if self._plan.routing.any_core_may_store and self._plan.cores > 1:
             return [self._rushed(stream, block) if block is not None else {} for stream, block in enumerate(admitted)]
         pairs = zip(self._routers, admitted, strict=True)
         return [router.route(block) if block is not None else {} for router, block in pairs]

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from handfast.core.planner import make_plan
 from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
@@ -29,7 +30,7 @@ from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
 from handfast.flow.wide import narrowed, wide_schema
-from handfast.plan import Plan, Routing, make_plan
+from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.moment import Moment, parse_moment
 
@@ -99,7 +100,7 @@ class Session:
                 )
         arrow = [wide_schema(self._schemas[name]) for name in spec.names]
         wanted = self._options
-        self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks)
+        self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.walks)
         self._schema = result_schema(self._plan, {name: empty(schema) for name, schema in self._schemas.items()})
         self._admission = Admission(bound)
         self._stamper = Stamper(bound) if bound.stamped else None
@@ -331,6 +332,6 @@ class Session:
 
 def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
     """The cores of a join, with the forwarding that is asked for."""
-    if plan.routing is Routing.WALK:
+    if plan.routing.is_handshake:
         return ChainDriver(plan, LocalSizes())
     return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)

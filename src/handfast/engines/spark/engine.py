@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from handfast.core.planner import make_plan
 from handfast.core.recipe import recipe
 from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.bounded import run_core
@@ -21,7 +22,7 @@ from handfast.engines.spark.session import configure, configured_cores
 from handfast.engines.spark.write import Joined, joined, write
 from handfast.errors import SpecError
 from handfast.flow.order import RANK
-from handfast.plan import Plan, make_plan
+from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL, JoinSpec
 from handfast.spec.python_predicate import PythonPredicate
 

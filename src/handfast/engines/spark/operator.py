@@ -19,8 +19,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from handfast.core.bounded import in_order
-from handfast.core.join_core import JoinCore, Manifest
+from handfast.core.bounded import sorted_slices
+from handfast.core.join_core import JoinCore
+from handfast.core.manifest import Manifest
 from handfast.engines.spark import blocks
 from handfast.engines.spark.arrivals import Arrivals, Refused, admit, gather
 from handfast.engines.spark.blocks import BlockStore
@@ -152,7 +153,7 @@ def _steps(
     if all(len(own) <= 1 for own in admitted):
         yield from core.step([own[0] if own else None for own in admitted], horizon)
         return
-    for arrivals, until in in_order(admitted, limit):
+    for arrivals, until in sorted_slices(admitted, limit):
         yield from core.step(arrivals, horizon if until == END else Horizon.start(len(admitted)))
 
 

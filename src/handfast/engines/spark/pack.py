@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark import TaskContext
 
-from handfast.core.route import Router
+from handfast.core.routing.router import Router
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.output import REJECTED, pack_rows
 from handfast.flow.admission import progress_of, split

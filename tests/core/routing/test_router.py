@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handfast.core import route
-from handfast.core.route import Router
+from handfast.core.planner import make_plan
+from handfast.core.routing.hash import HashRouting
+from handfast.core.routing.range import STRIPE_BITS, RangeRouting
+from handfast.core.routing.router import Router
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import EVERYWHERE, HOME
-from handfast.plan import Plan, Routing, make_plan
+from handfast.plan import Plan
 from handfast.spec.join import HOW, JoinSpec
 from tests.judges.rows import multiset, result_of
 from tests.strategies import MULTI, Case
@@ -21,7 +23,7 @@ def _plans(seed: int) -> tuple[Case, Plan]:
     case = Case.of(seed, shape=MULTI[seed % len(MULTI)]) if seed % 4 == 0 else Case.of(seed)
     case = case.asked(how=HOW[seed % len(HOW)]) if seed % 4 == 1 else case
     bound = case.spec.bind({name: schema_of(table.schema) for name, table in case.tables.items()})
-    return case, make_plan(bound, 2 + seed % 4)
+    return case, make_plan(bound, 2 + seed % 4, handshake=seed % 4 == 2)
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
@@ -62,7 +64,7 @@ def test_every_row_sent_has_one_home(seed: int, in_turn: bool) -> None:
             assert 0 <= core < plan.cores
             sent.update(rows.tolist())
             homes.extend(rows[(block.flags & HOME) != 0].tolist())
-            if plan.routing is Routing.HASH:
+            if plan.routing == HashRouting():
                 assert not np.any(block.flags & EVERYWHERE)
         admitted = whole.batch.column("#").to_pylist() if whole is not None else []
         assert sorted(sent) == sorted(homes) == sorted(admitted)
@@ -73,10 +75,10 @@ def test_every_row_sent_has_one_home(seed: int, in_turn: bool) -> None:
 def test_stripes_in_turn_are_shared_out_evenly(cores: int, rounds_apart: bool) -> None:
     """Where there are few of them, and where keys lie a whole round of turns apart."""
     spec = JoinSpec(("r", "s"), "ABS(r.x - s.x) <= 8", window="1 hour", time="ts", lateness="0 seconds")
-    apart = (8 + 1 + 8) * (1 << route._STRIPE_BITS) * cores if rounds_apart else 1
+    apart = (8 + 1 + 8) * (1 << STRIPE_BITS) * cores if rounds_apart else 1
     table = pa.table({"ts": pa.array(np.arange(10_000), pa.timestamp("us")), "x": apart * np.arange(10_000)})
     plan = make_plan(spec.bind({name: schema_of(table.schema) for name in ("r", "s")}), cores)
-    assert plan.routing is Routing.RANGE
+    assert RangeRouting() == plan.routing
     block, _ = split(plan.join, 0, as_batch(table))
     assert block is not None
     homes = [own.at_home for own in Router(plan, 0, in_turn=True).route(block).values()]

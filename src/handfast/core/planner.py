@@ -1,0 +1,23 @@
+"""From a join to its plan: what the predicate offers, and the first routing that takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from handfast.core.routing.registry import routing_for
+from handfast.plan import INDEX, Plan
+from handfast.plan.offer import offer_of
+from handfast.spec.join import BoundJoin
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def make_plan(
+    join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = (), local_join: str = INDEX, *, handshake: bool = False
+) -> Plan:
+    """Lay a join out over so many cores; by `handshake`, if the user asks for it, along a chain of them."""
+    offer = offer_of(join, local_join, handshake=handshake)
+    routing = routing_for(offer)
+    return Plan(join, cores, routing, offer.pairs, offer.keys, routing.anchor(offer), local_join, tuple(arrow))

@@ -1,0 +1,16 @@
+"""How a join is laid out: the plan and what it is made of, as values; what a predicate offers; the choices in words."""
+
+from handfast.plan.values import (
+    FIRST,
+    INDEX,
+    LOCAL_JOINS,
+    MERGE,
+    SCAN,
+    Choice,
+    Offer,
+    Pair,
+    PairPlan,
+    Plan,
+)
+
+__all__ = ["FIRST", "INDEX", "LOCAL_JOINS", "MERGE", "SCAN", "Choice", "Offer", "Pair", "PairPlan", "Plan"]
