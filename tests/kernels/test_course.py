@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from handfast.core.growing import GrowingStamps
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.course import Courses, reach
+from handfast.kernels.growing import GrowingStamps
 
 Run = list[tuple[int, int, int]]  # time, and how many tuples of stream 0 and 1 came before
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from handfast.core.recipe import recipe
 from handfast.flow.block import EVERYWHERE, HOME, Block
 from handfast.kernels.columns import Columns
+from handfast.kernels.index.bands import BandScale
 from handfast.kernels.index.keys import canonical, equal_keys, mix
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan, Routing
@@ -79,9 +80,8 @@ class Router:
         A wild tuple, whose partners can lie anywhere, goes everywhere. Where it is asked what matches nothing, the
         anchor's wild tuples are all at one core, and so is every tuple of the other stream.
         """
-        (pair,) = self._recipe.pairings.values()
-        assert pair.keys is not None
-        scale, is_anchor = pair.keys.scales[0], self._stream == self._plan.anchor
+        scale = BandScale(self._plan.pairs[0].bands[0], self._recipe.program)
+        is_anchor = self._stream == self._plan.anchor
         keys = scale.keys(self._stream, columns)
         if is_anchor:
             first = last = scale.buckets(keys) >> _STRIPE_BITS

@@ -14,9 +14,10 @@ from handfast.errors import EngineError
 from handfast.flow.block import Block, Seen
 from handfast.flow.time import days, micros
 from handfast.kernels.compiler.program import Program
-from handfast.kernels.compute import Array, Computation, Data, Status, dtype, literal_buffer
+from handfast.kernels.compute import Computation
 from handfast.kernels.course import Courses
 from handfast.kernels.strings import StringTable, as_text
+from handfast.kernels.values import Array, Data, Status, dtype, literal_buffer
 from handfast.spec.expression import Column, Literal, walk
 from handfast.spec.types import Kind, Type
 

@@ -8,6 +8,7 @@ the window; where tuples come out of order it is wider, by as much as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from handfast.kernels.columns import Columns
 
 Stamped = NDArray[np.int64]
+Positions = NDArray[np.int64]
+Pairs = tuple[Positions, Positions]
+
+_PAIRS = 1 << 20  # that are made at a time where ranges are written out
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +66,32 @@ class Ranges:
     Where they are `exact`, all that lie there are in a window with it.
     """
 
-    starts: Stamped
-    stops: Stamped
+    starts: Positions
+    stops: Positions
     exact: bool
 
     @property
-    def sizes(self) -> Stamped:
-        sizes: Stamped = np.maximum(self.stops - self.starts, 0)
+    def sizes(self) -> Positions:
+        sizes: Positions = np.maximum(self.stops - self.starts, 0)
         return sizes
 
-    def take(self, rows: NDArray[np.int64]) -> Ranges:
+    def take(self, rows: Positions) -> Ranges:
         """Those of the probing tuples at these places."""
         return Ranges(self.starts[rows], self.stops[rows], self.exact)
+
+    def every_pair(self) -> Iterator[Pairs]:
+        """Every probing tuple's place with every position in its range, so many pairs at a time."""
+        sizes = self.sizes
+        ends = np.cumsum(sizes)
+        first = 0
+        while first < len(sizes):
+            before = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, before + _PAIRS, side="right")))
+            own = sizes[first:last]
+            if count := int(own.sum()):
+                shifts = self.starts[first:last] - (ends[first:last] - own - before)
+                yield np.repeat(np.arange(first, last), own), np.repeat(shifts, own) + np.arange(count)
+            first = last
 
 
 def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldest: int) -> Ranges:

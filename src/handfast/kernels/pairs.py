@@ -14,28 +14,24 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.compile import blank, check_kernel, derive_kernel, scan_kernel
 from handfast.kernels.compiler.program import Program
 from handfast.kernels.compiler.window import WindowRule
-from handfast.kernels.compute import addresses
-from handfast.kernels.course import Courses, Ranges, reach
+from handfast.kernels.course import Courses, Pairs, Positions, Ranges, reach
 from handfast.kernels.filters import Filters
+from handfast.kernels.sizes import USUAL, KernelSizes
+from handfast.kernels.values import addresses
 from handfast.spec.expression import number_literals
-
-Positions = NDArray[np.int64]
-Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in stream 1
-
-_RUN = 1 << 13  # inner tuples scanned at a time: their columns stay in the cache, and most runs lie in all windows
-_LONG_RUN = 1 << 16  # where all of them lie in all windows
-_CAPACITY = 1 << 18  # pairs found before they are handed on
 
 
 class PairKernels:
-    """The kernels of one program, with the constants of one join."""
+    """The kernels of one program, with the constants of one join. A pair is a position in stream 0 and one in 1."""
 
-    def __init__(self, program: Program, rule: WindowRule) -> None:
+    def __init__(self, program: Program, rule: WindowRule, sizes: KernelSizes = USUAL) -> None:
         condition, self.literals = number_literals(program.condition)
         parts = blank(condition), program.slots, rule.counted
         # a shape is looked up once: its hash goes through the whole tree
-        self._scan_kernel, self._check_kernel = (cache(partial(make, *parts)) for make in (scan_kernel, check_kernel))
+        self._scan_kernel = cache(partial(scan_kernel, *parts, sizes.vectors))
+        self._check_kernel = cache(partial(check_kernel, *parts))
         self._rule = rule
+        self._sizes = sizes
         self._filters = Filters(program)
 
     def reach(self, side: int, probing: Columns, stored: Columns, oldest: int) -> Ranges:
@@ -57,7 +53,8 @@ class PairKernels:
             o_columns, ranges = o_columns.take(order), ranges.take(order)
         nullable = r.nullable or s.nullable
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
-        o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+        capacity = self._sizes.pairs
+        o_out, i_out = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         resume = np.zeros(1, np.int64)
         for tile in self._tiles(o_columns, i_columns, ranges):
             kernel = self._scan_kernel(outer, nullable, tile.windowed)
@@ -66,7 +63,7 @@ class PairKernels:
                 found = kernel(
                     *o_tables.words, position, tile.outer_stop, *i_tables.words, tile.start, tile.stop,
                     ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
-                    literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, _CAPACITY, resume.ctypes.data,
+                    literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, capacity, resume.ctypes.data,
                 )  # fmt: skip
                 position = int(resume[0])
                 if found:
@@ -101,8 +98,8 @@ class PairKernels:
         """
         if not len(ranges.starts):
             return
-        longest = min(_LONG_RUN, _CAPACITY)  # a kernel needs room for all of a tile
-        size = longest if ranges.exact else _RUN
+        longest = min(self._sizes.long_run, self._sizes.pairs)  # a kernel needs room for all of a tile
+        size = longest if ranges.exact else min(self._sizes.run, longest)
         starts = np.minimum.accumulate(ranges.starts[::-1])[::-1]
         stops = np.maximum.accumulate(ranges.stops)
         last: _Tile | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handfast.kernels.compiler.reach import is_native_throughout
+from handfast.kernels.compiler.operators import is_native_throughout
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjunction, conjuncts, rewrite, streams_of, walk
 from handfast.spec.meaning import SAFE
 from handfast.spec.types import Kind

@@ -22,7 +22,7 @@ from handfast.spec.types import Kind, Type, as_decimal
 _EXACT_LIMIT = 1 << 60  # sums of a few such integers stay inside int64
 _DATE_LIMIT = 1 << 29  # sums of a few such days do not go round
 _FEW = 6  # digits behind the point that leave room for twelve before it
-Range = tuple[NDArray[np.int64], NDArray[np.int64]]
+BucketRange = tuple[NDArray[np.int64], NDArray[np.int64]]  # by tuple, the first bucket and the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class BandScale:
         """The bucket that each tuple lies in."""
         return self._floor(keys.keys)
 
-    def partners(self, side: int, keys: BandKeys) -> Range:
+    def partners(self, side: int, keys: BandKeys) -> BucketRange:
         """The first and last bucket that partners on the other side can lie in."""
         low, high = self.bounds(side, keys)
         return self._floor(low), self._floor(high)

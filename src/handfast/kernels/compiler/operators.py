@@ -1,4 +1,4 @@
-"""What the kernels can say: which operators there is code for."""
+"""Which operators there is machine code for."""
 
 from __future__ import annotations
 

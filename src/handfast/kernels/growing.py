@@ -1,4 +1,4 @@
-"""Arrays that grow at their end, as a segment's columns do."""
+"""Arrays that grow at their end, as the columns and stamps of stored tuples do."""
 
 from __future__ import annotations
 
