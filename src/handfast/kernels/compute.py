@@ -1,4 +1,4 @@
-"""Expressions over a run of rows: by kernels, and what no kernel can say by its rule, once for every distinct value."""
+"""Computes expressions over a run of rows: by kernels; where none can, in Python once for every distinct value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from handfast.spec.python_predicate import PythonPredicate
 
 
 def compares_order_of_strings(tree: Expr) -> bool:
-    """Whether codes will not do and ranks are needed."""
+    """Whether strings are compared by order, which needs their ranks: codes only tell whether they are equal."""
     return any(
         isinstance(node, Call) and node.op in (Op.LT, Op.LE) and node.args[0].type.is_text for node in walk(tree)
     )
@@ -44,14 +44,14 @@ class Computation:
             self._steps.append(_Kernel(calls))
 
     def run(self, sources: Mapping[Column, Data], strings: StringTable, count: int) -> list[Data]:
-        """Values and statuses of every expression; strings are codes, here and there."""
+        """Values and statuses of every expression; strings are codes, in what is given and in what is returned."""
         known = dict(sources)
         for step in self._steps:
             known.update(step.run(known, strings, count))
         return [known[column] for column in self._outputs]
 
     def _with_native_calls(self, expr: Expr) -> Expr:
-        """The tree with every call that no kernel can make replaced by a column that a step before computes."""
+        """The tree with every call that no kernel can compute replaced by a column, which an earlier step computes."""
 
         def replace(node: Expr) -> Expr | None:
             return self._column(node) if isinstance(node, Call) and not is_native(node) else None
@@ -59,12 +59,12 @@ class Computation:
         return rewrite(expr, replace)
 
     def _column(self, call: Call) -> Column:
-        """The column of a call that no kernel can make."""
+        """The column of a call that no kernel can compute."""
         if call in self._made:
             return self._made[call]
         args = tuple(self._argument(arg) for arg in call.args)
         column = self._made[call] = self._name(call)
-        # the constants of a list are in its rule
+        # the constants of an IN list are part of its rule
         plain = Call(call.op, args[:1] if call.op is Op.IN else args, call.type)
         if call.function is not None:
             self._steps.append(_Python(column, args, call.function))
@@ -146,7 +146,7 @@ class _Rule:
                     status = np.maximum(status, given)
             elif isinstance(arg, Literal) and arg.value is None:
                 status = np.maximum(status, np.uint8(NULL_STATUS))
-        # what lies under a NULL is of no meaning, but text must be a code
+        # the value where the status says NULL has no meaning, but for text it must be a code that exists
         under = strings.code("") if self.column.type.is_text else 0
         values: Array = np.zeros(count, dtype(self.column.type))
         if under:
@@ -177,7 +177,7 @@ class _Rule:
 
 
 class _Python:
-    """A column that a function of the user's makes."""
+    """A column that a Python function of the user computes."""
 
     def __init__(self, column: Column, args: tuple[Expr, ...], function: PythonPredicate) -> None:
         from handfast.kernels.compiler import python
@@ -187,7 +187,7 @@ class _Python:
         self._kinds = tuple(arg.type for arg in self._args)
         self._function = function
         self._loops = python
-        python.compiled(function, self._kinds)  # now: an error of Numba's should not wait for rows
+        python.compiled(function, self._kinds)  # compiled now, so that an error of Numba does not wait for rows
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
         """Values and statuses of the column. An error outweighs a NULL."""
@@ -209,7 +209,7 @@ class _Choice:
     call: Call
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
-        """Values and statuses of the column; an error counts where its value is looked at."""
+        """Values and statuses of the column; an error counts only where its value is looked at."""
         args = [self._data(arg, known, strings, count) for arg in self.call.args]
         if self.call.op is Op.CASE:
             *branches, chosen = args
@@ -250,12 +250,12 @@ def _where(chosen: NDArray[np.bool_], a: tuple[Array, Status], b: tuple[Array, S
 
 
 def _distinct(columns: list[Array], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of the distinct combinations of values, the place where each comes first; and each row's combination."""
+    """Where each distinct combination of values comes first, and the number of each row's combination."""
     inverse = np.zeros(count, np.int64)
     firsts = np.zeros(1, np.int64)
     for column in columns:
         bits = np.ascontiguousarray(column)
-        # by their bits: what differs in them alone (-0.0 and 0.0) may differ in what is made of it
+        # compared by their bits: a function may tell -0.0 from 0.0
         parts = bits.view(np.uint64).reshape(count, -1).T if bits.dtype.kind == "V" else [_bits(bits)]
         for part in parts:
             _, codes = np.unique(part, return_inverse=True)

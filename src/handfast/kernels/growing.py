@@ -35,7 +35,7 @@ class Growing:
 
 
 class GrowingStamps:
-    """Stamps of one kind, and their course: kept apart from them from the first one on that is out of order."""
+    """Stamps of one kind and their course, which is kept separately as soon as one stamp is out of order."""
 
     def __init__(self) -> None:
         self._stamps = Growing(np.dtype(np.int64))

@@ -1,4 +1,4 @@
-"""Finding the tuples of several streams for which a condition holds: pairs within their windows, and aligned rows."""
+"""Finds pairs of tuples that are in their windows and fulfil a condition; checks conditions on more than two."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PairKernels:
         return reach(self._rule, side, probing, stored.courses or Courses.of(stored), oldest)
 
     def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8], oldest: tuple[int, int]) -> Iterator[Pairs]:
-        """Every pair that holds, by trying all that can lie in a window together: the longer run vector by vector.
+        """Every pair that holds, by trying all that can be in a window together; the longer run is read in vectors.
 
         `oldest` is where the tuples begin that still count, in each of the runs.
         """
@@ -72,7 +72,7 @@ class PairKernels:
                     yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
 
     def check(self, r: Columns, s: Columns, literals: NDArray[np.uint8], candidates: Pairs) -> Pairs:
-        """The candidates that hold; the given arrays are overwritten."""
+        """The candidates that are in their windows and fulfil the condition; the given arrays are overwritten."""
         r_at, s_at = candidates
         nullable = r.nullable or s.nullable
         kernel = self._check_kernel(nullable)
@@ -84,7 +84,7 @@ class PairKernels:
         return self._filtered(r, s, (r_at[:kept], s_at[:kept]))
 
     def _filtered(self, r: Columns, s: Columns, pairs: Pairs) -> Pairs:
-        """The pairs for which every condition that no kernel can say is true, too."""
+        """The pairs for which the conditions that no kernel can compute are true as well."""
         if not self._filters:
             return pairs
         kept = self._filters.holding((r, s), pairs)
@@ -121,7 +121,7 @@ class PairKernels:
             yield last
 
     def _inside(self, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> bool:
-        """Whether all of these tuples are in a window together; where tuples are counted, times do not tell."""
+        """Whether the times tell that all of these tuples are in their windows; in count windows they never do."""
         shortest = min(self._rule.lengths)
         least, most = int(inner.min()) - int(outer.max()), int(inner.max()) - int(outer.min())
         return not self._rule.stamped and -shortest < least and most < shortest

@@ -45,7 +45,7 @@ def dtype(type_: Type) -> np.dtype[np.generic]:
 
 
 def decoded(values: Array, type_: Type, strings: StringTable) -> list[Any]:
-    """Values as the rules take them."""
+    """Values as plain Python ones, which the rules of functions take."""
     if type_.kind is Kind.STRING:
         return [strings.text(code) for code in values.tolist()]
     if type_.kind is Kind.BINARY:
@@ -56,7 +56,7 @@ def decoded(values: Array, type_: Type, strings: StringTable) -> list[Any]:
 
 
 def encoded(results: Iterable[Any], type_: Type, strings: StringTable) -> tuple[Array, Status]:
-    """Results as values and statuses."""
+    """Plain results as values and statuses."""
     results = list(results)
     marks = [NULL_STATUS if result is None else ERROR_STATUS if result is Refused else 0 for result in results]
     status = np.array(marks, np.uint8)
@@ -79,7 +79,7 @@ def literal_buffer(literals: tuple[Literal, ...], strings: StringTable, *, order
         if isinstance(literal.value, str | bytes)
     }
     if ordered and codes:
-        ranks = strings.ranks()  # after all are known: a new one would move the others
+        ranks = strings.ranks()  # after all have a code: a new string can change the ranks of others
         codes = {text: int(ranks[code]) for text, code in codes.items()}
     buffer = bytearray()
     for literal in literals:
