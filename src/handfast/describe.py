@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from handfast.kernels.compiler.operators import is_native
 from handfast.kernels.compiler.program import make_program
-from handfast.kernels.compiler.reach import is_native
 from handfast.plan import Plan
 from handfast.plan.words import choices
 from handfast.spec.expression import Call, conjuncts, streams_of, walk

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from handfast.core.growing import GrowingStamps
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.window import WindowRule
-from handfast.kernels.course import Courses, reach
+from handfast.kernels.course import Courses, Ranges, reach
+from handfast.kernels.growing import GrowingStamps
 
 Run = list[tuple[int, int, int]]  # time, and how many tuples of stream 0 and 1 came before
 
@@ -73,3 +73,12 @@ def test_stamps_that_grow_have_the_course_of_all_of_them(seed: int) -> None:
         known = every[: len(stamps)]
         assert np.maximum.accumulate(known).tolist() == stamps.course.highest.tolist()
         assert np.minimum.accumulate(known[::-1])[::-1].tolist() == stamps.course.lowest.tolist()
+
+
+@pytest.mark.parametrize("most", [1, 4, 100])
+def test_ranges_written_out_are_every_place_with_every_position_however_many_come_at_a_time(most: int) -> None:
+    starts, stops = np.array([3, 0, 7, 5, 2]), np.array([6, 0, 4, 6, 9])
+    pieces = list(Ranges(starts, stops, True).every_pair(most))
+    places, positions = (np.concatenate(own).tolist() for own in zip(*pieces, strict=True))
+    assert [(k, at) for k in range(5) for at in range(starts[k], stops[k])] == list(zip(places, positions, strict=True))
+    assert {1: 3, 4: 2, 100: 1}[most] == len(pieces)

@@ -300,8 +300,8 @@ def a_function_of_null_has_a_value(patch: pytest.MonkeyPatch) -> None:
 def wild_tuples_forgotten(patch: pytest.MonkeyPatch) -> None:
     make = keys.KeyMaker.make
 
-    def tame(self: Any, side: int, own: Any) -> Any:
-        made = make(self, side, own)
+    def tame(self: Any, own: Any) -> Any:
+        made = make(self, own)
         return replace(made, wild=np.zeros(len(made.wild), np.bool_))
 
     patch.setattr(keys.KeyMaker, "make", tame)
@@ -408,7 +408,7 @@ def a_row_without_a_key_forgotten_though_it_matches_nothing(patch: pytest.Monkey
     def careless(self: Any, new: Any) -> None:
         hopeless = np.zeros(len(new.block), np.bool_)
         for own in new.keys.values():
-            hopeless |= ~own.present & ~own.wild
+            hopeless |= own.dead
         new.marks |= hopeless
         insert(self, new)
 

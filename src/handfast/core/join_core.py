@@ -71,11 +71,7 @@ class JoinCore:
     def _forget(self) -> None:
         self._strings = StringTable()
         self._reader = self._recipe.reader(self._strings)
-        indexes = {pair: p.index for pair, p in self._recipe.pairings.items() if p.index is not None}
-        self._segments = [
-            Segment({pair: index for pair, index in indexes.items() if stream in pair})
-            for stream in range(len(self.plan.join.schemas))
-        ]
+        self._segments = [Segment(self._recipe.new_indexes(stream)) for stream in range(len(self.plan.join.schemas))]
         self._prober = Prober(self._recipe, self._reader, self._segments)
         self._output = Output(self.plan, self._segments)
 
@@ -129,21 +125,15 @@ class JoinCore:
 
     def _read(self, stream: int, block: Block, marks: Marks) -> NewTuples:
         columns = self._reader.read(stream, block)
-        keys = {
-            pair: pairing.keys.make(pairing.side(stream), columns)
-            for pair, pairing in self._recipe.pairings.items()
-            if pairing.keys is not None and stream in pair
-        }
-        return NewTuples(stream, block, columns, keys, marks)
+        return NewTuples(stream, block, columns, self._segments[stream].keys(columns), marks)
 
     def _insert(self, new: NewTuples) -> None:
         """Store the new tuples that the routing keeps at this core and that can still match."""
         kept = np.ones(len(new.block), np.bool_) if self.plan.cores == 1 else self.plan.routing.kept(new.block)
         if new.stream not in self.plan.join.preserved:
             for keys in new.keys.values():  # what can never match is gone at once
-                hopeless = ~keys.present & ~keys.wild
-                self.expired[new.stream] += int(np.count_nonzero(hopeless & kept & ((new.block.flags & HOME) != 0)))
-                kept = kept & ~hopeless
+                self.expired[new.stream] += int(np.count_nonzero(keys.dead & kept & ((new.block.flags & HOME) != 0)))
+                kept = kept & ~keys.dead
         if kept.all():
             self._store(new)
         elif kept.any():

@@ -14,7 +14,7 @@ from handfast.core.segment import Segment
 from handfast.core.span import window_span
 from handfast.flow.block import Block, Seen
 from handfast.flow.time import Horizon
-from handfast.kernels.pairs import Positions
+from handfast.kernels.course import Positions
 from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL
 from handfast.spec.select import Field

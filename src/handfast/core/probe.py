@@ -12,11 +12,9 @@ from handfast.core.recipe import Pairing, Recipe
 from handfast.core.segment import Marks, Segment
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Columns
-from handfast.kernels.index.keys import Keys
-from handfast.kernels.pairs import Pairs, Positions
+from handfast.kernels.course import Pairs, Positions, Ranges
+from handfast.kernels.index.protocol import Keys
 from handfast.plan import Pair
-
-_CROSSED = 1 << 20  # candidates tried at a time when wild tuples meet everyone, and when partial matches fan out
 
 T = TypeVar("T")
 Members = dict[int, Positions]  # by stream, where the tuples of each match stand: matches side by side
@@ -92,8 +90,9 @@ class Prober:
         return new.columns if stream == new.stream else self._segments[stream].columns()
 
     def _keys(self, start: int, to: int, columns: Columns) -> dict[Pair, Keys]:
-        pairing = self._recipe.pairing(start, to)
-        return {pairing.streams: pairing.keys.make(pairing.side(start), columns)} if pairing.keys is not None else {}
+        pair = self._recipe.pairing(start, to).streams
+        index = self._segments[start].indexes.get(pair)
+        return {pair: index.keys(columns)} if index is not None else {}
 
     # -- two streams -----------------------------------------------------------------------------
 
@@ -104,17 +103,10 @@ class Prober:
         if index is None:
             yield from self._scan(pairing, start, run, stored)
             return
-        own, every = keys[pairing.streams], stored.columns()
+        every = stored.columns()
         ranges = pairing.kernels.reach(pairing.side(start), pairing.view(run), pairing.view(every), stored.first)
-        for at, found in index.probe(own, ranges):
-            yield self._checked(pairing, start, run, every, (at, found))
-        wild = np.flatnonzero(own.wild)
-        for at, found in _spread(wild, ranges.starts[wild], ranges.sizes[wild]):
-            yield self._checked(pairing, start, run, every, (at, found))
-        everyone, others = stored.wild(pairing.streams), np.flatnonzero(own.present)
-        first, end = (np.searchsorted(everyone, bounds[others]) for bounds in (ranges.starts, ranges.stops))
-        for at, found in _spread(others, first, np.maximum(end - first, 0)):
-            yield self._checked(pairing, start, run, every, (at, everyone[found]))
+        for candidates in index.candidates(keys[pairing.streams], ranges):
+            yield self._checked(pairing, start, run, every, candidates)
 
     def _scan(self, pairing: Pairing, start: int, run: Columns, stored: Segment) -> Iterator[Pairs]:
         r, s = self._ready(pairing, *_ordered(pairing, start, run, stored.columns()))
@@ -140,24 +132,10 @@ def _ordered(pairing: Pairing, start: int, own: T, other: T) -> tuple[T, T]:
     return (own, other) if pairing.side(start) == 0 else (other, own)
 
 
-def _spread(at: Positions, starts: Positions, sizes: Positions) -> Iterator[Pairs]:
-    """Every one of `at` paired with all numbers of its own range, a limited number of pairs at a time."""
-    stops = np.cumsum(sizes)
-    first = 0
-    while first < len(at):
-        before = int(stops[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(stops, before + _CROSSED, side="right")))
-        own = sizes[first:last]
-        if int(own.sum()):
-            shifts = starts[first:last] - np.concatenate([np.zeros(1, np.int64), np.cumsum(own)[:-1]])
-            yield np.repeat(at[first:last], own), np.repeat(shifts, own) + np.arange(int(own.sum()))
-        first = last
-
-
 def _fan_out(inverse: Positions, at: Positions, found: Positions) -> Iterator[Pairs]:
     """For pairs of a distinct tuple and a partner: every partial match with this tuple, paired with the partner."""
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-    for k, places in _spread(np.arange(len(at)), starts[at], (ends - starts)[at]):
+    for k, places in Ranges(starts[at], ends[at], True).every_pair():
         yield order[places], found[k]

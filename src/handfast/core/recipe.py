@@ -1,23 +1,23 @@
-"""What every core of one join shares: the program, its kernels, its keys, and the order in which windows are probed."""
+"""What every core of one join shares: program, kernels, which indexes, and the order in which windows are probed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-from handfast.core.segment import Index
 from handfast.kernels.columns import ColumnReader, Columns, Reading
 from handfast.kernels.compiler.program import Program, make_program
 from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.compute import compares_order_of_strings
 from handfast.kernels.course import Courses
 from handfast.kernels.index.bands import band_terms
-from handfast.kernels.index.cells import CellIndex
-from handfast.kernels.index.keys import KeyMaker
-from handfast.kernels.index.sorted_blocks import SortedBlocks
+from handfast.kernels.index.choice import choose
+from handfast.kernels.index.protocol import Index, PairConditions
 from handfast.kernels.pairs import PairKernels, TupleKernel
+from handfast.kernels.sizes import USUAL, KernelSizes
 from handfast.kernels.strings import StringTable
-from handfast.plan import MERGE, Pair, PairPlan, Plan
+from handfast.plan import Pair, PairPlan, Plan
 from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
 
@@ -28,8 +28,8 @@ class Pairing:
 
     streams: Pair
     kernels: PairKernels
-    keys: KeyMaker | None
-    index: type[Index] | None
+    conditions: PairConditions
+    index: type[Index[Any]] | None
 
     def side(self, stream: int) -> int:
         """0 for the lower of the two streams, 1 for the other."""
@@ -48,9 +48,10 @@ class Pairing:
 class Recipe:
     """A plan made ready to run: everything that all cores of a join share."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, sizes: KernelSizes = USUAL) -> None:
         join = plan.join
         self.plan = plan
+        self._sizes = sizes
         streams = len(join.schemas)
         keys = [side for pair in plan.pairs for equality in pair.equalities for side in equality.sides]
         keys += [term for pair in plan.pairs for band in pair.bands for term in band_terms(band)]
@@ -69,15 +70,21 @@ class Recipe:
         """What joins these two streams."""
         return self.pairings[min(a, b), max(a, b)]
 
+    def new_indexes(self, stream: int) -> dict[Pair, Index[Any]]:
+        """Empty indexes over the tuples of one stream, one for each pair of streams that has an index."""
+        return {
+            pair: own.index(own.conditions, own.side(stream), self._sizes.pairs)
+            for pair, own in self.pairings.items()
+            if own.index is not None and stream in pair
+        }
+
     def _pairing(self, pair: PairPlan) -> Pairing:
         lower, upper = pair.streams
         inputs = self.program.inputs[lower], self.program.inputs[upper]
         own = Program(inputs, self._condition(pair.streams), self._filters(pair.streams))
-        kernels = PairKernels(own, window_rule(self.plan, pair.streams))
-        keys = KeyMaker(self.program, pair.equalities, pair.bands) if pair.indexed else None
-        merges = self.plan.local_join == MERGE and bool(pair.bands)
-        index = (SortedBlocks if merges else CellIndex) if pair.indexed else None
-        return Pairing(pair.streams, kernels, keys, index)
+        kernels = PairKernels(own, window_rule(self.plan, pair.streams), self._sizes)
+        conditions = PairConditions(self.program, pair.equalities, pair.bands)
+        return Pairing(pair.streams, kernels, conditions, choose(self.plan.local_join, conditions))
 
     def _condition(self, pair: Pair) -> Expr:
         """The conditions over these two streams alone."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.growing import Growing, GrowingStamps
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.flow.gather import gather, goes_up
 from handfast.kernels.columns import Columns
-from handfast.kernels.course import Courses
-from handfast.kernels.index.cells import CellIndex
-from handfast.kernels.index.keys import Keys
-from handfast.kernels.index.sorted_blocks import SortedBlocks
-from handfast.kernels.pairs import Positions
+from handfast.kernels.course import Courses, Positions
+from handfast.kernels.growing import Growing, GrowingStamps
+from handfast.kernels.index.protocol import Index, Keys
 from handfast.plan import Pair
 
 Marks = NDArray[np.bool_]
-Index = CellIndex | SortedBlocks
 
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
@@ -32,9 +29,11 @@ class Segment:
     """The stored tuples of one stream at one core, in order of arrival; a position is a place in that order.
 
     `marks` says, block by block, which tuples are settled: they have matched, or have been given as unmatched.
+    `indexes` are over its tuples, one for each pair of streams that has an index.
     """
 
-    def __init__(self, pairs: Mapping[Pair, type[Index]]) -> None:
+    def __init__(self, indexes: Mapping[Pair, Index[Any]]) -> None:
+        self.indexes = indexes
         self.blocks: list[Block] = []
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
@@ -46,8 +45,6 @@ class Segment:
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
         self._torn = False  # a merged block's tuples do not stand side by side
-        self.indexes = {pair: index() for pair, index in pairs.items()}
-        self._wild = {pair: Growing(np.dtype(np.int64)) for pair in self.indexes}
 
     @property
     def live(self) -> int:
@@ -58,11 +55,6 @@ class Segment:
     def is_worn(self) -> bool:
         """Whether it is time to build the segment anew: too many expired tuples linger, or merging tore it."""
         return self._torn or len(self._times) - self._live > self._live + _SPARE
-
-    def wild(self, pair: Pair) -> Positions:
-        """The positions of tuples that every probe of an index must meet."""
-        positions: Positions = self._wild[pair].values  # type: ignore[assignment]
-        return positions[np.searchsorted(positions, self.first) :]
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -80,6 +72,10 @@ class Segment:
     def first(self) -> int:
         """The position of the oldest tuple that still counts."""
         return self._starts[0] if self._starts else len(self._times)
+
+    def keys(self, columns: Columns) -> dict[Pair, Keys]:
+        """What its indexes make of tuples of this stream."""
+        return {pair: index.keys(columns) for pair, index in self.indexes.items()}
 
     def insert(self, block: Block, columns: Columns, keys: Mapping[Pair, Keys], marks: Marks) -> None:
         """Store a block behind the others."""
@@ -105,7 +101,6 @@ class Segment:
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
-            self._wild[pair].append(start + np.flatnonzero(keys[pair].wild))
         self.blocks.append(block)
         self.marks.append(marks)
         self._starts.append(start)

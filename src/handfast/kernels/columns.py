@@ -14,9 +14,10 @@ from handfast.errors import EngineError
 from handfast.flow.block import Block, Seen
 from handfast.flow.time import days, micros
 from handfast.kernels.compiler.program import Program
-from handfast.kernels.compute import Array, Computation, Data, Status, dtype, literal_buffer
+from handfast.kernels.compute import Computation
 from handfast.kernels.course import Courses
 from handfast.kernels.strings import StringTable, as_text
+from handfast.kernels.values import Array, Data, Status, dtype, literal_buffer
 from handfast.spec.expression import Column, Literal, walk
 from handfast.spec.types import Kind, Type
 
@@ -70,7 +71,7 @@ class ColumnReader:
         self._strings = strings
         self._ordered = reading.ordered
         self._derived = reading.derived
-        # now, so that no literal that comes in later moves the ranks of strings already read
+        # at the start, so that no literal is added later and moves the ranks of strings already read
         for text in reading.texts:
             strings.code(text)
 
@@ -126,7 +127,7 @@ class ColumnReader:
 
 
 def _moments(column: pa.Array) -> Array:
-    """A column of timestamps in microseconds; what has none, in the years beyond 292,000, is refused and not bent."""
+    """A column of timestamps in microseconds; a time that 64 bits cannot hold, after the year 292,000, is an error."""
     moments = micros(column)
     if column.type.unit in ("s", "ms") and len(moments) and int(np.abs(moments).max()) == np.iinfo(np.int64).max:
         raise EngineError(
@@ -137,7 +138,7 @@ def _moments(column: pa.Array) -> Array:
 
 
 def _decimals(column: pa.Array, type_: Type) -> Array:
-    """The unscaled integers of a column of decimals, of 8 bytes where all fit in them, else of 16."""
+    """The unscaled integers of a column of decimals: of 8 bytes where the type's digits fit, else of 16."""
     wide = column.cast(pa.decimal128(type_.precision, type_.scale))
     words = np.frombuffer(wide.buffers()[1] or b"", np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
     form = dtype(type_)

@@ -1,9 +1,8 @@
-"""Expressions over a run of rows: by kernels, and what no kernel can say by its rule, once for every distinct value."""
+"""Computes expressions over a run of rows: by kernels; where none can, in Python once for every distinct value."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -11,47 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.compiler.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
+from handfast.kernels.compiler.codegen import ERROR_STATUS, NULL_STATUS
 from handfast.kernels.compiler.compile import blank, derive_kernel
+from handfast.kernels.compiler.operators import is_native
 from handfast.kernels.compiler.program import Slot
-from handfast.kernels.compiler.reach import is_native
-from handfast.kernels.strings import StringTable, as_text
+from handfast.kernels.strings import StringTable
+from handfast.kernels.values import Array, Data, Status, addresses, decoded, dtype, encoded, literal_buffer
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
 from handfast.spec.meaning import Refused, Rule, rule
 from handfast.spec.python_predicate import PythonPredicate
-from handfast.spec.types import Kind, Type
-
-Array = NDArray[np.generic]
-Status = NDArray[np.uint8]
-Data = tuple[Array, Status | None]  # values, and of each whether it is NULL or an error
-
-_DTYPES: dict[Kind, type[np.generic]] = {
-    Kind.BOOLEAN: np.uint8,
-    Kind.INT8: np.int8,
-    Kind.INT16: np.int16,
-    Kind.INT32: np.int32,
-    Kind.INT64: np.int64,
-    Kind.FLOAT: np.float32,
-    Kind.DOUBLE: np.float64,
-    Kind.STRING: np.int64,
-    Kind.BINARY: np.int64,
-    Kind.DATE: np.int32,
-    Kind.TIMESTAMP: np.int64,
-    Kind.TIMESTAMP_NTZ: np.int64,
-    Kind.INTERVAL: np.int64,
-}
-
-
-def dtype(type_: Type) -> np.dtype[np.generic]:
-    """How a column of this type lies in memory."""
-    if type_.kind is Kind.DECIMAL:
-        digits = type_.precision
-        return np.dtype(np.int64) if digits <= 18 else np.dtype((np.void, 16 if digits <= 38 else 32))
-    return np.dtype(_DTYPES[type_.kind])
 
 
 def compares_order_of_strings(tree: Expr) -> bool:
-    """Whether codes will not do and ranks are needed."""
+    """Whether strings are compared by order, which needs their ranks: codes only tell whether they are equal."""
     return any(
         isinstance(node, Call) and node.op in (Op.LT, Op.LE) and node.args[0].type.is_text for node in walk(tree)
     )
@@ -73,14 +44,14 @@ class Computation:
             self._steps.append(_Kernel(calls))
 
     def run(self, sources: Mapping[Column, Data], strings: StringTable, count: int) -> list[Data]:
-        """Values and statuses of every expression; strings are codes, here and there."""
+        """Values and statuses of every expression; strings are codes, in what is given and in what is returned."""
         known = dict(sources)
         for step in self._steps:
             known.update(step.run(known, strings, count))
         return [known[column] for column in self._outputs]
 
     def _with_native_calls(self, expr: Expr) -> Expr:
-        """The tree with every call that no kernel can make replaced by a column that a step before computes."""
+        """The tree with every call that no kernel can compute replaced by a column, which an earlier step computes."""
 
         def replace(node: Expr) -> Expr | None:
             return self._column(node) if isinstance(node, Call) and not is_native(node) else None
@@ -88,12 +59,12 @@ class Computation:
         return rewrite(expr, replace)
 
     def _column(self, call: Call) -> Column:
-        """The column of a call that no kernel can make."""
+        """The column of a call that no kernel can compute."""
         if call in self._made:
             return self._made[call]
         args = tuple(self._argument(arg) for arg in call.args)
         column = self._made[call] = self._name(call)
-        # the constants of a list are in its rule
+        # the constants of an IN list are part of its rule
         plain = Call(call.op, args[:1] if call.op is Op.IN else args, call.type)
         if call.function is not None:
             self._steps.append(_Python(column, args, call.function))
@@ -175,7 +146,7 @@ class _Rule:
                     status = np.maximum(status, given)
             elif isinstance(arg, Literal) and arg.value is None:
                 status = np.maximum(status, np.uint8(NULL_STATUS))
-        # what lies under a NULL is of no meaning, but text must be a code
+        # the value where the status says NULL has no meaning, but for text it must be a code that exists
         under = strings.code("") if self.column.type.is_text else 0
         values: Array = np.zeros(count, dtype(self.column.type))
         if under:
@@ -185,13 +156,13 @@ class _Rule:
             picked = {arg: known[arg][0][live] for arg in self.call.args if isinstance(arg, Column)}
             firsts, inverse = _distinct(list(picked.values()), len(live))
             given_values = [
-                _decoded(picked[arg][firsts], arg.type, strings)
+                decoded(picked[arg][firsts], arg.type, strings)
                 if isinstance(arg, Column)
                 else [arg.value] * len(firsts)
                 for arg in self.call.args
                 if not isinstance(arg, Call)
             ]
-            made, made_status = _encoded(self._results(given_values), self.column.type, strings)
+            made, made_status = encoded(self._results(given_values), self.column.type, strings)
             values[live], status[live] = made[inverse], made_status[inverse]
         return {self.column: (values, status if status.any() else None)}
 
@@ -206,7 +177,7 @@ class _Rule:
 
 
 class _Python:
-    """A column that a function of the user's makes."""
+    """A column that a Python function of the user computes."""
 
     def __init__(self, column: Column, args: tuple[Expr, ...], function: PythonPredicate) -> None:
         from handfast.kernels.compiler import python
@@ -216,7 +187,7 @@ class _Python:
         self._kinds = tuple(arg.type for arg in self._args)
         self._function = function
         self._loops = python
-        python.compiled(function, self._kinds)  # now: an error of Numba's should not wait for rows
+        python.compiled(function, self._kinds)  # compiled now, so that an error of Numba does not wait for rows
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
         """Values and statuses of the column. An error outweighs a NULL."""
@@ -238,7 +209,7 @@ class _Choice:
     call: Call
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
-        """Values and statuses of the column; an error counts where its value is looked at."""
+        """Values and statuses of the column; an error counts only where its value is looked at."""
         args = [self._data(arg, known, strings, count) for arg in self.call.args]
         if self.call.op is Op.CASE:
             *branches, chosen = args
@@ -270,7 +241,7 @@ class _Choice:
             value, status = known[arg]
             return value, np.zeros(count, np.uint8) if status is None else status
         assert isinstance(arg, Literal)
-        values, statuses = _encoded([arg.value], arg.type, strings)
+        values, statuses = encoded([arg.value], arg.type, strings)
         return np.repeat(values, count), np.repeat(statuses, count)
 
 
@@ -279,12 +250,12 @@ def _where(chosen: NDArray[np.bool_], a: tuple[Array, Status], b: tuple[Array, S
 
 
 def _distinct(columns: list[Array], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of the distinct combinations of values, the place where each comes first; and each row's combination."""
+    """Where each distinct combination of values comes first, and the number of each row's combination."""
     inverse = np.zeros(count, np.int64)
     firsts = np.zeros(1, np.int64)
     for column in columns:
         bits = np.ascontiguousarray(column)
-        # by their bits: what differs in them alone (-0.0 and 0.0) may differ in what is made of it
+        # compared by their bits: a function may tell -0.0 from 0.0
         parts = bits.view(np.uint64).reshape(count, -1).T if bits.dtype.kind == "V" else [_bits(bits)]
         for part in parts:
             _, codes = np.unique(part, return_inverse=True)
@@ -295,59 +266,3 @@ def _distinct(columns: list[Array], count: int) -> tuple[NDArray[np.int64], NDAr
 
 def _bits(values: Array) -> Array:
     return values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "f" else values
-
-
-def _decoded(values: Array, type_: Type, strings: StringTable) -> list[Any]:
-    """Values as the rules take them."""
-    if type_.kind is Kind.STRING:
-        return [strings.text(code) for code in values.tolist()]
-    if type_.kind is Kind.BINARY:
-        return [strings.text(code).encode("latin-1") for code in values.tolist()]
-    if values.dtype.kind == "V":
-        return [int.from_bytes(value, "little", signed=True) for value in values.tolist()]
-    return [bool(value) for value in values.tolist()] if type_.kind is Kind.BOOLEAN else values.tolist()
-
-
-def _encoded(results: Iterable[Any], type_: Type, strings: StringTable) -> tuple[Array, Status]:
-    """Results as values and statuses."""
-    results = list(results)
-    marks = [NULL_STATUS if result is None else ERROR_STATUS if result is Refused else 0 for result in results]
-    status = np.array(marks, np.uint8)
-    plain = [None if state else result for result, state in zip(results, status, strict=True)]
-    if type_.is_text:
-        codes = [strings.code("" if result is None else as_text(result)) for result in plain]
-        return np.array(codes, np.int64), status
-    form = dtype(type_)
-    if form.kind == "V":
-        packed = b"".join(int(result or 0).to_bytes(form.itemsize, "little", signed=True) for result in plain)
-        return np.frombuffer(packed, form).copy(), status
-    return np.array([0 if result is None else result for result in plain], form), status
-
-
-def literal_buffer(literals: tuple[Literal, ...], strings: StringTable, *, ordered: bool) -> NDArray[np.uint8]:
-    """The buffer that a kernel reads its literals from; text as codes, or as ranks where its order matters."""
-    codes = {
-        literal.value: strings.code(as_text(literal.value))
-        for literal in literals
-        if isinstance(literal.value, str | bytes)
-    }
-    if ordered and codes:
-        ranks = strings.ranks()  # after all are known: a new one would move the others
-        codes = {text: int(ranks[code]) for text, code in codes.items()}
-    buffer = bytearray()
-    for literal in literals:
-        value, kind = literal.value, literal.type.kind
-        if isinstance(value, str | bytes):
-            word = struct.pack("<q", codes[value])
-        elif kind in (Kind.FLOAT, Kind.DOUBLE):
-            word = struct.pack("<f" if kind is Kind.FLOAT else "<d", value)
-        else:
-            assert value is not None
-            word = int(value).to_bytes(LITERAL_BYTES, "little", signed=True)
-        buffer += word.ljust(LITERAL_BYTES, b"\0")
-    return np.frombuffer(bytes(buffer) or b"\0", np.uint8)
-
-
-def addresses(arrays: Sequence[Array]) -> NDArray[np.int64]:
-    """The addresses of the arrays' data, as a kernel takes them."""
-    return np.array([array.ctypes.data for array in arrays] or [0], np.int64)

@@ -1,13 +1,14 @@
-"""How stamps run along the positions of a segment, and between which positions a tuple's partners can lie.
+"""Between which positions of a segment a tuple's partners can lie, from how the stamps run along the positions.
 
-Tuples come almost in order, so their times and counts almost only go up. What is kept is how far they had come up to
-each position, and what they do not fall below from it on: two columns that never go down, so a binary search in them
-finds where a window begins and where it ends. Where stamps only go up, both are the stamps themselves and the range is
-the window; where tuples come out of order it is wider, by as much as they are.
+Tuples come almost in order, so their times and counts almost always go up. For each position, two numbers are kept: the
+highest stamp up to it, and the lowest stamp from it on. Both columns never go down, so a binary search finds where a
+window begins and where it ends. Where the stamps themselves never go down, both columns are the stamps, and the range
+is the window; where tuples come out of order the range is wider, by as many tuples as are out of place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from handfast.kernels.columns import Columns
 
 Stamped = NDArray[np.int64]
+Positions = NDArray[np.int64]
+Pairs = tuple[Positions, Positions]
+
+_MOST_PAIRS = 1 << 20  # made at a time where ranges are written out
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +48,14 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Of times, and of the counts of every stream where windows count."""
+    """The course of the times and, where windows count tuples, of every stream's counts."""
 
     times: Course
     seen: tuple[Course, ...] = ()
 
     @staticmethod
     def of(columns: Columns) -> Courses:
-        """Of a run of tuples."""
+        """The courses of a run of tuples."""
         return Courses(Course.of(columns.times), tuple(map(Course.of, columns.seen)))
 
 
@@ -61,18 +66,35 @@ class Ranges:
     Where they are `exact`, all that lie there are in a window with it.
     """
 
-    starts: Stamped
-    stops: Stamped
+    starts: Positions
+    stops: Positions
     exact: bool
 
     @property
-    def sizes(self) -> Stamped:
-        sizes: Stamped = np.maximum(self.stops - self.starts, 0)
+    def sizes(self) -> Positions:
+        sizes: Positions = np.maximum(self.stops - self.starts, 0)
         return sizes
 
-    def take(self, rows: NDArray[np.int64]) -> Ranges:
-        """Those of the probing tuples at these places."""
+    def take(self, rows: Positions) -> Ranges:
+        """The ranges of the probing tuples at these places."""
         return Ranges(self.starts[rows], self.stops[rows], self.exact)
+
+    def every_pair(self, most: int = _MOST_PAIRS) -> Iterator[Pairs]:
+        """Every probing tuple's place with every position in its range.
+
+        They come in pieces of at most so many pairs, or of one probing tuple where it alone has more.
+        """
+        sizes = self.sizes
+        ends = np.cumsum(sizes)
+        first = 0
+        while first < len(sizes):
+            before = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+            own = sizes[first:last]
+            if count := int(own.sum()):
+                shifts = self.starts[first:last] - (ends[first:last] - own - before)
+                yield np.repeat(np.arange(first, last), own), np.repeat(shifts, own) + np.arange(count)
+            first = last
 
 
 def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldest: int) -> Ranges:

@@ -1,4 +1,4 @@
-"""Conditions that no kernel can say, tried on the tuples for which all others hold."""
+"""Conditions that no kernel can compute, tried last: on the tuples for which all others hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Filters:
         return bool(self._conditions)
 
     def holding(self, runs: Sequence[Columns], at: Sequence[Rows]) -> Rows:
-        """Which of these tuples, one of each run, fulfil every filter: the places of their positions in `at`."""
+        """The rows of `at` that fulfil every filter; a row is a position in each of the runs."""
         kept = np.arange(len(at[0]))
         for condition in self._conditions:
             if not len(kept):

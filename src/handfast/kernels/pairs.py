@@ -1,4 +1,4 @@
-"""Finding the tuples of several streams for which a condition holds: pairs within their windows, and aligned rows."""
+"""Finds pairs of tuples that are in their windows and fulfil a condition; checks conditions on more than two."""
 
 from __future__ import annotations
 
@@ -14,28 +14,24 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.compile import blank, check_kernel, derive_kernel, scan_kernel
 from handfast.kernels.compiler.program import Program
 from handfast.kernels.compiler.window import WindowRule
-from handfast.kernels.compute import addresses
-from handfast.kernels.course import Courses, Ranges, reach
+from handfast.kernels.course import Courses, Pairs, Positions, Ranges, reach
 from handfast.kernels.filters import Filters
+from handfast.kernels.sizes import USUAL, KernelSizes
+from handfast.kernels.values import addresses
 from handfast.spec.expression import number_literals
-
-Positions = NDArray[np.int64]
-Pairs = tuple[Positions, Positions]  # positions in stream 0, positions in stream 1
-
-_RUN = 1 << 13  # inner tuples scanned at a time: their columns stay in the cache, and most runs lie in all windows
-_LONG_RUN = 1 << 16  # where all of them lie in all windows
-_CAPACITY = 1 << 18  # pairs found before they are handed on
 
 
 class PairKernels:
-    """The kernels of one program, with the constants of one join."""
+    """The kernels of one program, with the constants of one join. A pair is a position in stream 0 and one in 1."""
 
-    def __init__(self, program: Program, rule: WindowRule) -> None:
+    def __init__(self, program: Program, rule: WindowRule, sizes: KernelSizes = USUAL) -> None:
         condition, self.literals = number_literals(program.condition)
         parts = blank(condition), program.slots, rule.counted
         # a shape is looked up once: its hash goes through the whole tree
-        self._scan_kernel, self._check_kernel = (cache(partial(make, *parts)) for make in (scan_kernel, check_kernel))
+        self._scan_kernel = cache(partial(scan_kernel, *parts, sizes.vectors))
+        self._check_kernel = cache(partial(check_kernel, *parts))
         self._rule = rule
+        self._sizes = sizes
         self._filters = Filters(program)
 
     def reach(self, side: int, probing: Columns, stored: Columns, oldest: int) -> Ranges:
@@ -43,7 +39,7 @@ class PairKernels:
         return reach(self._rule, side, probing, stored.courses or Courses.of(stored), oldest)
 
     def scan(self, r: Columns, s: Columns, literals: NDArray[np.uint8], oldest: tuple[int, int]) -> Iterator[Pairs]:
-        """Every pair that holds, by trying all that can lie in a window together: the longer run vector by vector.
+        """Every pair that holds, by trying all that can be in a window together; the longer run is read in vectors.
 
         `oldest` is where the tuples begin that still count, in each of the runs.
         """
@@ -57,7 +53,8 @@ class PairKernels:
             o_columns, ranges = o_columns.take(order), ranges.take(order)
         nullable = r.nullable or s.nullable
         o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
-        o_out, i_out = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+        capacity = self._sizes.pairs
+        o_out, i_out = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         resume = np.zeros(1, np.int64)
         for tile in self._tiles(o_columns, i_columns, ranges):
             kernel = self._scan_kernel(outer, nullable, tile.windowed)
@@ -66,7 +63,7 @@ class PairKernels:
                 found = kernel(
                     *o_tables.words, position, tile.outer_stop, *i_tables.words, tile.start, tile.stop,
                     ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
-                    literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, _CAPACITY, resume.ctypes.data,
+                    literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, capacity, resume.ctypes.data,
                 )  # fmt: skip
                 position = int(resume[0])
                 if found:
@@ -75,7 +72,7 @@ class PairKernels:
                     yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
 
     def check(self, r: Columns, s: Columns, literals: NDArray[np.uint8], candidates: Pairs) -> Pairs:
-        """The candidates that hold; the given arrays are overwritten."""
+        """The candidates that are in their windows and fulfil the condition; the given arrays are overwritten."""
         r_at, s_at = candidates
         nullable = r.nullable or s.nullable
         kernel = self._check_kernel(nullable)
@@ -87,7 +84,7 @@ class PairKernels:
         return self._filtered(r, s, (r_at[:kept], s_at[:kept]))
 
     def _filtered(self, r: Columns, s: Columns, pairs: Pairs) -> Pairs:
-        """The pairs for which every condition that no kernel can say is true, too."""
+        """The pairs for which the conditions that no kernel can compute are true as well."""
         if not self._filters:
             return pairs
         kept = self._filters.holding((r, s), pairs)
@@ -101,8 +98,8 @@ class PairKernels:
         """
         if not len(ranges.starts):
             return
-        longest = min(_LONG_RUN, _CAPACITY)  # a kernel needs room for all of a tile
-        size = longest if ranges.exact else _RUN
+        longest = min(self._sizes.long_run, self._sizes.pairs)  # a kernel needs room for all of a tile
+        size = longest if ranges.exact else min(self._sizes.run, longest)
         starts = np.minimum.accumulate(ranges.starts[::-1])[::-1]
         stops = np.maximum.accumulate(ranges.stops)
         last: _Tile | None = None
@@ -124,7 +121,7 @@ class PairKernels:
             yield last
 
     def _inside(self, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> bool:
-        """Whether all of these tuples are in a window together; where tuples are counted, times do not tell."""
+        """Whether the times tell that all of these tuples are in their windows; in count windows they never do."""
         shortest = min(self._rule.lengths)
         least, most = int(inner.min()) - int(outer.max()), int(inner.max()) - int(outer.min())
         return not self._rule.stamped and -shortest < least and most < shortest

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-_GAP = 1 << 32  # between the ranks of neighbours, when all are given anew: room for those that come between them
-_RUN = 1 << 16  # so small a part of the room between neighbours is taken by one of a run
-_PART = 16  # so much of the strings may be ranked one by one before all are sorted
+_GAP = 1 << 32  # between neighbouring ranks when all are newly given: room for strings that come between them
+_RUN = 1 << 16  # a string of a sorted run takes only this small a part of the gap, to leave room for the next
+_PART = 16  # one in so many strings may be ranked on its own before all are sorted again
 
 
 def as_text(value: str | bytes) -> str:
-    """Text as the table holds it: a binary byte by byte, so that both order as their bytes do."""
+    """Text as the table holds it; a binary becomes one character for each byte, so that it keeps its order."""
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
@@ -112,7 +112,7 @@ class StringTable:
     def _rank_all(self) -> None:
         runs = self._runs()
         new = map(self.text, range(sum(map(len, runs)), len(self)))
-        self._sorted, self._since = sorted(chain(*runs, new)), []  # few compares: most of it is in order
+        self._sorted, self._since = sorted(chain(*runs, new)), []  # quick: most of them are sorted already
         codes = [self.find(text) or 0 for text in self._sorted]
         self._ranks[codes] = np.arange(len(codes)) * _GAP
 
@@ -122,7 +122,7 @@ class StringTable:
 
 
 class _Scratch(StringTable):
-    """What pairs make of strings is forgotten with it."""
+    """The strings that are computed for pairs; they are forgotten with this table."""
 
     def __init__(self, known: StringTable) -> None:
         super().__init__()

@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 import handfast as hf
 from handfast.cli import app
-from handfast.cli.bench.measure import Ratio, Speed, checked, speed, stolen_seconds
-from handfast.cli.bench.scaling import _lanes
+from handfast.cli.bench.measure import Ratio, Speed, checked, scan_speed, speed, stolen_seconds
 from handfast.cli.bench.workload import Bench
 from handfast.kernels import pairs
-from handfast.kernels.compiler import compile
+from handfast.kernels.sizes import KernelSizes, Vectors
 
 PICTURES = ("scaling.png", "simd.png", "local-joins.png", "latency.png", "bubble.png")
 
@@ -39,14 +38,13 @@ def test_what_is_wrong_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         checked(bench, options, block=200)
 
 
-def test_kernels_with_other_lanes_are_compiled_anew_and_find_the_same() -> None:
-    bench, options = Bench(3_000, domain=100), hf.LocalOptions(local_join="scan")
-    usual = speed(bench, options, block=64, blocks=2).matches
-    with _lanes(1):
-        assert usual == speed(bench, options, block=64, blocks=2).matches > 0
-        assert compile.scan_kernel.cache_info().misses > 0
-    assert 0 == compile.scan_kernel.cache_info().currsize
-    assert 8 == compile.WIDTH
+@pytest.mark.parametrize("vectors", [Vectors(), Vectors(lanes=1), Vectors(lanes=16, group=2)])
+def test_a_scan_with_any_number_of_lanes_finds_what_a_session_finds(vectors: Vectors) -> None:
+    bench = Bench(3_000, domain=100)
+    usual = speed(bench, hf.LocalOptions(local_join="scan"), block=64, blocks=2)
+    timed = scan_speed(bench, KernelSizes(vectors), block=64, blocks=2)
+    assert (usual.matches, usual.pairs) == (timed.matches, timed.pairs)
+    assert usual.matches > 0
 
 
 def test_what_the_host_took_is_read_as_linux_counts_it(tmp_path: Path) -> None:

@@ -15,11 +15,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from handfast.cli.bench.workload import Bench
+from handfast.core.planner import make_plan
+from handfast.core.recipe import Recipe
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import EngineError
-from handfast.flow.batch import schema_of
+from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import Block
+from handfast.flow.time import micros
 from handfast.judge import oracle
 from handfast.judge.rows import tables_of
+from handfast.kernels.columns import Columns
+from handfast.kernels.sizes import KernelSizes
+from handfast.kernels.strings import StringTable
 from handfast.plan import SCAN
 
 T = TypeVar("T")
@@ -67,6 +74,30 @@ def speed(bench: Bench, options: LocalOptions, *, block: int, blocks: int) -> Sp
     seconds = perf_counter() - start
     session.close()
     return Speed(seconds, block * blocks, bench.window * block * blocks, matches)
+
+
+def scan_speed(bench: Bench, sizes: KernelSizes, *, block: int, blocks: int) -> Speed:
+    """How fast a scan by kernels of these sizes tries blocks of S against a window of R; the first only warms up."""
+    names = ("r", "s")
+    join = bench.spec.bind({name: schema_of(bench.workload.schema(name)) for name in names})
+    recipe = Recipe(make_plan(join, 1, local_join=SCAN), sizes)
+    kernels, reader = recipe.pairing(0, 1).kernels, recipe.reader(StringTable())
+    literals = reader.literals(kernels.literals)
+
+    def read(stream: int, start: int, count: int) -> Columns:
+        batch = as_batch(bench.rows(names[stream], start, count))
+        return reader.read(stream, Block(batch, micros(batch.column("ts")), np.zeros(count, np.uint8)))
+
+    window = read(0, 0, bench.window)
+    runs = [read(1, k * block, block) for k in range(blocks + 1)]
+
+    def scan(run: Columns) -> int:
+        return sum(len(found) for _, found in kernels.scan(window, run, literals, (0, 0)))
+
+    scan(runs[0])
+    start = perf_counter()
+    matches = sum(map(scan, runs[1:]))
+    return Speed(perf_counter() - start, block * blocks, bench.window * block * blocks, matches)
 
 
 def compare(bench: Bench, options: Mapping[str, LocalOptions], *, block: int, blocks: int) -> dict[str, list[Speed]]:

@@ -10,8 +10,7 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -33,13 +32,13 @@ from handfast.cli.bench.measure import (
     latency,
     message_seconds,
     quantile,
+    scan_speed,
     speed,
 )
 from handfast.cli.bench.workload import Bench
-from handfast.core.recipe import recipe
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
-from handfast.kernels.compiler import compile as kernels
+from handfast.kernels.sizes import KernelSizes, Vectors
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
 MINUTES_15 = 900.0
@@ -186,33 +185,15 @@ def _local_joins(report: Report, bench: Bench, size: Size) -> dict[str, float]:
 
 
 def _simd(report: Report, bench: Bench, size: Size) -> dict[str, float]:
-    def run(width: int) -> Speed:
-        with _lanes(width):
-            return speed(bench, LocalOptions(local_join=SCAN), block=256, blocks=size.blocks)
-
-    runs = {f"{width} lanes": partial(run, width) for width in (1, kernels.WIDTH)}
+    runs = {
+        f"{vectors.lanes} lanes": partial(scan_speed, bench, KernelSizes(vectors), block=256, blocks=size.blocks)
+        for vectors in (Vectors(lanes=1), Vectors())
+    }
     turns = in_turns(runs, size.turns)
     (_, one), (_, wide) = turns.items()
     ratio = Ratio.of([own.pairs_per_second for own in wide], [own.pairs_per_second for own in one])
     report.add("SIMD over one lane, one core", str(ratio), values={"simd": asdict(ratio)})
     return {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in turns.items()}
-
-
-@contextmanager
-def _lanes(width: int) -> Iterator[None]:
-    """Kernels with vectors of so many lanes."""
-    usual = kernels.WIDTH
-    _compile_anew(width)
-    try:
-        yield
-    finally:
-        _compile_anew(usual)
-
-
-def _compile_anew(width: int) -> None:
-    kernels.WIDTH = width
-    recipe.cache_clear()
-    kernels.scan_kernel.cache_clear()
 
 
 def _balance(report: Report, size: Size) -> None:

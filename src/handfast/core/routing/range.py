@@ -12,6 +12,7 @@ from handfast.core.routing.outgoing import CoreNumbers, Outgoing, Sent
 from handfast.core.routing.routing import Routing
 from handfast.core.segment import Segment
 from handfast.flow.block import EVERYWHERE, HOME
+from handfast.kernels.index.bands import BandScale
 from handfast.kernels.index.keys import mix
 from handfast.plan import Offer, Plan
 
@@ -35,9 +36,7 @@ class RangeRouting(Routing):
         return len(offer.pairs) == 1 and bool(offer.pairs[0].bands)
 
     def destinations(self, tuples: Outgoing) -> Iterator[Sent]:
-        (pair,) = tuples.recipe.pairings.values()
-        assert pair.keys is not None
-        scale = pair.keys.scales[0]
+        scale = BandScale(tuples.plan.pairs[0].bands[0], tuples.recipe.program)
         keys = scale.keys(tuples.stream, tuples.columns)
         if tuples.is_anchor:
             first = last = scale.buckets(keys) >> STRIPE_BITS

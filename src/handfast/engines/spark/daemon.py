@@ -1,4 +1,4 @@
-"""Spark's Python daemon, with the join imported: what a worker would do in its first task is done once, before it is forked.
+"""Spark's Python daemon with the join imported: done once before workers are forked, not in the first task of each.
 
 A Spark session uses it that was started with `spark.python.daemon.module` set to `handfast.engines.spark.daemon`.
 """

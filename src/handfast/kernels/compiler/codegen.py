@@ -1,4 +1,4 @@
-"""Typed trees to LLVM vectors: values with their NULLs and errors, as Spark's ANSI mode has them."""
+"""Typed trees as LLVM vectors: values with their NULLs and errors, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class Emitter:
             return self._floating(op, args)
         if type_.kind is Kind.DECIMAL:
             return self._decimal(op, args, type_), None
-        if type_.kind is Kind.DATE:  # days go round, as Java's integers do
+        if type_.kind is Kind.DATE:  # days overflow silently, as Java's integers do
             return (self._b.add if op is Op.ADD else self._b.sub)(*args), None
         return self._integer(op, args)
 
@@ -279,7 +279,7 @@ class Emitter:
             return build.select(is_itself, x, self._intrinsic("llvm.copysign", [one, x])), None
         if op in (Op.FLOOR, Op.CEIL):
             return self._whole("llvm.floor" if op is Op.FLOOR else "llvm.ceil", args[0])
-        if op is Op.DATE_DIFF:  # days go round, as Java's integers do
+        if op is Op.DATE_DIFF:  # days overflow silently, as Java's integers do
             return build.sub(*args), None
         if op is Op.INT_DIV:
             return self._int_div(*(self._resized(arg, I64) for arg in args))

@@ -1,7 +1,7 @@
-"""Machine code kept on disk, shared by all processes of a user: never needed, and never trusted without a look.
+"""Machine code kept on disk, shared by all processes of a user: checked before it is used, and safe to delete.
 
-A file holds one object file after the digest of its key and itself. A file that is torn, belongs to someone else or is
-another's by its key is as good as none; so is a folder that cannot be read or written.
+A file holds a digest, made of the key and the code, and then the code. A file that is damaged, that someone else may
+have written, or that was written for another key counts as missing; so does a folder that cannot be read or written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 
 LARGEST = 64 << 20  # bytes on the disk
 _KEPT_OF_LARGEST = 0.75  # what is left when it has grown beyond that
-_TURN = 256  # files that a process writes between two looks at the size
+_TURN = 256  # files that a process writes before it looks at the size again
 _DIGEST = sha256().digest_size
 
 _written = count()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handfast.kernels.compiler.reach import is_native_throughout
+from handfast.kernels.compiler.operators import is_native_throughout
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjunction, conjuncts, rewrite, streams_of, walk
 from handfast.spec.meaning import SAFE
 from handfast.spec.types import Kind
@@ -20,7 +20,7 @@ _SAFE = SAFE | {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a kernel must know of an input: not where it comes from, so that it serves whatever constants are there."""
+    """What a kernel must know of an input: not how it is computed, so that one kernel serves any constants in it."""
 
     column: Column
     may_fail: bool
@@ -47,7 +47,7 @@ class Input:
 class Program:
     """The inputs by stream, and the condition of a pair over them.
 
-    `filters` are conditions that no kernel can say. The whole is true where the condition and every filter are: so
+    `filters` are conditions that no kernel can compute. The whole is true where the condition and every filter are: so
     they are left for the pairs that the kernels find.
     """
 

@@ -27,7 +27,7 @@ def loop(truth, refused, {names}):
 
 @lru_cache(maxsize=64)
 def compiled(predicate: PythonPredicate, kinds: tuple[Type, ...]) -> Any:
-    """The loop over columns of these types, or an error that says what Numba does not take."""
+    """The loop over columns of these types, or an error that says what Numba cannot compile."""
     names = [f"column{k}" for k in range(len(kinds))]
     source = _LOOP.format(names=", ".join(names), items=", ".join(f"{name}[i]" for name in names))
     scope: dict[str, Any] = {"function": thaw(predicate.frozen, _jitted)}
@@ -65,7 +65,7 @@ def _dtype(kind: Type) -> type[np.generic]:
 
 
 def _number(kind: Type) -> Any:
-    """What a value is in the function: as wide as numbers are in Python."""
+    """The type that a value has in the function: 64 bits, the nearest to a number in Python."""
     if kind.kind is Kind.BOOLEAN:
         return types.boolean
     return types.float64 if kind.is_floating else types.int64

@@ -1,1 +1,1 @@
-"""Indexes: which stored tuples can be a new one's partners."""
+"""Indexes: each proposes stored tuples that may be partners of new ones."""

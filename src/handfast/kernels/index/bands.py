@@ -1,7 +1,7 @@
-"""Bands as buckets of numbers: where a tuple lies, and where its partners can lie.
+"""Bands as buckets of numbers: in which bucket a tuple lies, and in which its partners can lie.
 
-Buckets only propose candidates, so every rounding here is taken with room to spare: a tuple whose key is too large for
-its rounding errors to be small against the band, or is no number at all, is *wild* and meets everyone.
+Buckets only propose candidates, so whatever is rounded here leaves room for the error. A tuple is *wild*, and meets
+everyone, if its key is not a number, or is so large that its rounding error is not small against the band.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from handfast.spec.expression import Expr
 from handfast.spec.types import Kind, Type, as_decimal
 
 _EXACT_LIMIT = 1 << 60  # sums of a few such integers stay inside int64
-_DATE_LIMIT = 1 << 29  # sums of a few such days do not go round
-_FEW = 6  # digits behind the point that leave room for twelve before it
-Range = tuple[NDArray[np.int64], NDArray[np.int64]]
+_DATE_LIMIT = 1 << 29  # sums of a few such days do not overflow
+_FEW = 6  # digits after the point that leave room for twelve before it
+BucketRange = tuple[NDArray[np.int64], NDArray[np.int64]]  # by tuple, the first bucket and the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Term:
 
 
 class BandScale:
-    """One band's buckets: as wide as the band, so that a tuple's partners lie in at most three."""
+    """The buckets of one band: as wide as the band, so that a tuple's partners lie in at most three of them."""
 
     def __init__(self, band: Band, program: Program) -> None:
         self._terms = [[_Term(sign, program.position(expr), expr.type) for sign, expr in key] for key in band.keys]
@@ -111,7 +111,7 @@ class BandScale:
         """The bucket that each tuple lies in."""
         return self._floor(keys.keys)
 
-    def partners(self, side: int, keys: BandKeys) -> Range:
+    def partners(self, side: int, keys: BandKeys) -> BucketRange:
         """The first and last bucket that partners on the other side can lie in."""
         low, high = self.bounds(side, keys)
         return self._floor(low), self._floor(high)
@@ -142,7 +142,7 @@ def _few_digits(types: list[Type], scale: int) -> bool:
 
 
 def _as_integers(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Integers in 64 bits, and which of them have more."""
+    """Integers in 64 bits, and which of them do not fit."""
     if values.dtype.kind != "V":
         return values.astype(np.int64), np.zeros(len(values), np.bool_)
     first, *others = np.ascontiguousarray(values).view(np.int64).reshape(len(values), -1).T

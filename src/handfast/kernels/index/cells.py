@@ -1,67 +1,101 @@
-"""A chained index over cells: equal keys and neighbouring bands share cells.
+"""The cell index: tuples of equal keys and of one bucket in every band share a cell, and cells are linked lists.
 
-A tuple lies in one cell, a number made of its equality keys and of the buckets of its band keys. Chains run from the
-newest tuple to the oldest, so the first one before its window ends a walk. What is found are candidates.
+A cell is a number made of a tuple's equality keys and of its buckets. The lists run from the newest tuple to the
+oldest, so a search ends at the first tuple that lies before its range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from handfast.flow.gather import goes_up
-from handfast.kernels.course import Ranges
-from handfast.kernels.index.keys import Cells, Keys
-from handfast.kernels.pairs import Positions
+from handfast.kernels.columns import Columns
+from handfast.kernels.course import Pairs, Positions, Ranges
+from handfast.kernels.index.bands import BucketRange
+from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
+from handfast.kernels.index.protocol import PairConditions
+from handfast.kernels.index.wild import WildTuples
 
-_CAPACITY = 1 << 18
+_ROOM = 1024  # tuples that an empty index has room for
+
+
+@dataclass(frozen=True, slots=True)
+class CellKeys:
+    """The cell of each tuple, and in each band the buckets that its partners can lie in."""
+
+    plain: ConditionKeys
+    cells: Numbers
+    partners: tuple[BucketRange, ...]
+
+    @property
+    def dead(self) -> NDArray[np.bool_]:
+        return self.plain.dead
 
 
 class CellIndex:
-    """The index of one segment: positions go up with every tuple that is taken in."""
+    """An `Index` by equalities, by one or two bands, or by both."""
 
-    def __init__(self, capacity: int = 1024) -> None:
+    def __init__(self, conditions: PairConditions, side: int, capacity: int) -> None:
         from handfast.kernels.index import chains
 
         self._loops = chains
+        self._side = side
+        self._maker = KeyMaker(conditions, side)
+        self._wild = WildTuples()
+        self._capacity = capacity
+        self._pieces: Pairs | None = None
         self._count = 0
-        self._turn = 0
-        self._pieces: tuple[Positions, Positions] | None = None
-        self._stored: Cells = np.empty(capacity, np.uint64)
-        self._links: Positions = np.empty(capacity, np.int64)
-        self._present: NDArray[np.bool_] = np.empty(capacity, np.bool_)
-        self._make_heads(capacity)
+        self._probes = 0  # how often the index was probed so far
+        self._stored: Numbers = np.empty(_ROOM, np.uint64)
+        self._links: Positions = np.empty(_ROOM, np.int64)
+        self._present: NDArray[np.bool_] = np.empty(_ROOM, np.bool_)
+        self._make_heads(_ROOM)
 
-    def insert(self, keys: Keys) -> None:
-        """Take in the next tuples; one that is not present can never match, or is kept elsewhere."""
-        cells, present = keys.cells, keys.present
-        start, stop = self._count, self._count + len(cells)
+    @staticmethod
+    def serves(conditions: PairConditions) -> bool:
+        return bool(conditions.equalities or conditions.bands)
+
+    def keys(self, columns: Columns) -> CellKeys:
+        plain = self._maker.make(columns)
+        cells = plain.groups.copy()
+        strides = np.uint64(self._loops.FIRST_STRIDE), np.uint64(self._loops.SECOND_STRIDE)
+        for scale, own, stride in zip(self._maker.scales, plain.bands, strides, strict=False):
+            cells += scale.buckets(own).astype(np.uint64) * stride
+        partners = (scale.partners(self._side, own) for scale, own in zip(self._maker.scales, plain.bands, strict=True))
+        return CellKeys(plain, cells, tuple(partners))
+
+    def insert(self, keys: CellKeys) -> None:
+        start, stop = self._count, self._count + len(keys.cells)
         if stop > len(self._links):
             self._grow(stop)
+        present = keys.plain.present
         self._present[start:stop] = present
-        self._loops.insert(cells, present, start, self._heads, self._links, self._stored)
+        self._loops.insert(keys.cells, present, start, self._heads, self._links, self._stored)
         self._count = stop
+        self._wild.insert(keys.plain)
 
     def expire(self, oldest: int) -> None:
-        """Nothing to forget: no range reaches so far back, and a walk ends where its range does."""
+        pass  # a search ends where its range begins, so what has expired is never reached
 
-    def probe(self, keys: Keys, ranges: Ranges) -> Iterator[tuple[Positions, Positions]]:
-        """The candidates of each probing tuple within its range, as (probe, position) pairs, piece by piece.
+    def candidates(self, keys: CellKeys, ranges: Ranges) -> Iterator[Pairs]:
+        yield from self._in_cells(keys, ranges)
+        yield from self._wild.candidates(keys.plain, ranges)
 
-        A piece is overwritten by the next one. New memory for each would have the threads wait for each other: the
-        system gives it to one at a time.
-        """
-        order = _by_stop(np.flatnonzero(keys.present), ranges)
-        none = np.zeros(len(keys.base), np.int64)
-        first, second = [*keys.ranges, (none, none), (none, none)][:2]
-        self._turn += 1
+    def _in_cells(self, keys: CellKeys, ranges: Ranges) -> Iterator[Pairs]:
+        base = keys.plain.groups
+        order = _by_stop(np.flatnonzero(keys.plain.present), ranges)
+        none = np.zeros(len(base), np.int64)
+        first, second = [*keys.partners, (none, none), (none, none)][:2]
+        self._probes += 1
         state = np.array([0, 0, 0, self._loops.NOT_STARTED], np.int64)
         while state[0] < len(order):
-            probes, found = self._room
+            places, found = self._room
             n = self._loops.probe(
-                keys.base,
+                base,
                 *first,
                 *second,
                 order,
@@ -71,36 +105,39 @@ class CellIndex:
                 self._links,
                 self._stored,
                 self._cursors,
-                self._turns,
-                self._turn,
-                probes,
+                self._cursors_of,
+                self._probes,
+                places,
                 found,
                 state,
             )
             if n:
-                yield probes[:n], found[:n]
+                yield places[:n], found[:n]
 
     @property
-    def _room(self) -> tuple[Positions, Positions]:
-        """Where pieces are written."""
-        if self._pieces is None or len(self._pieces[0]) != _CAPACITY:
-            self._pieces = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+    def _room(self) -> Pairs:
+        """Where pieces are written, one over the other.
+
+        New memory for each would have the threads wait for each other: the system gives it to one at a time.
+        """
+        if self._pieces is None:
+            self._pieces = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
         return self._pieces
 
     def _grow(self, needed: int) -> None:
-        capacity = max(2 * len(self._links), needed)
+        room = max(2 * len(self._links), needed)
         stored, present = self._stored[: self._count], self._present[: self._count]
-        self._stored, self._links = np.empty(capacity, np.uint64), np.empty(capacity, np.int64)
-        self._present = np.empty(capacity, np.bool_)
+        self._stored, self._links = np.empty(room, np.uint64), np.empty(room, np.int64)
+        self._present = np.empty(room, np.bool_)
         self._present[: self._count] = present
-        self._make_heads(capacity)
+        self._make_heads(room)
         self._loops.insert(stored, present, 0, self._heads, self._links, self._stored)
 
-    def _make_heads(self, capacity: int) -> None:
-        slots = _power_of_two(capacity)
+    def _make_heads(self, room: int) -> None:
+        slots = _power_of_two(room)
         self._heads: Positions = np.full(slots, -1, np.int64)
-        self._cursors: Positions = np.empty(slots, np.int64)  # where walks begin, in the slots of this turn
-        self._turns: Positions = np.zeros(slots, np.int64)
+        self._cursors: Positions = np.empty(slots, np.int64)  # by slot, where to begin in its list
+        self._cursors_of: Positions = np.zeros(slots, np.int64)  # the probe that a slot's cursor was set by
 
 
 def _by_stop(places: Positions, ranges: Ranges) -> Positions:

@@ -1,12 +1,14 @@
-"""The loops of the cell index, by Numba. Imported when the first index is made: Numba takes a while to load."""
+"""The loops of the cell index, by Numba. Imported when the first cell index is made: Numba takes a while to load."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from handfast.kernels.index.strides import FIRST_STRIDE, SECOND_STRIDE
-
+# A cell is the number of the equality keys plus the bucket in each band times that band's stride. The strides are odd,
+# and cells of neighbouring buckets never coincide: so no probe meets a tuple twice.
+FIRST_STRIDE = 0x9E3779B97F4A7C15
+SECOND_STRIDE = 0xC2B2AE3D27D4EB4F
 NOT_STARTED = -2
 _SLOT = 0xD6E8FEB86659FD93
 
@@ -42,12 +44,13 @@ def _turn_round(probes, found, n):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def probe(  # type: ignore[no-untyped-def]
     base, low, high, low2, high2, order, starts, stops,
-    heads, links, stored, cursors, turns, turn, probes, found, state,
+    heads, links, stored, cursors, cursors_of, this_probe, probes, found, state,
 ):  # fmt: skip
-    """Walk the chains of each probing tuple's cells, from the newest position before its stop down to its start.
+    """Search the lists of each probing tuple's cells, from the newest position before its stop down to its start.
 
-    Tuples are probed in the given order, in which stops never go up: what one walk had to pass by at the head of a
-    chain, all later walks pass by as well. So `cursors` has where to begin in a slot that this `turn` has seen.
+    Tuples are probed in the given order, in which stops never go up: what one search skips at the head of a list, all
+    later ones skip as well. So `cursors` has where to begin in a slot, if it was set by this probe. `state` is the
+    step, both buckets and the position: where to go on when the output is full.
     """
     mask = heads.shape[0] - 1
     capacity = probes.shape[0]
@@ -64,12 +67,12 @@ def probe(  # type: ignore[no-untyped-def]
                 cell = base[i] + np.uint64(b) * np.uint64(FIRST_STRIDE) + np.uint64(c) * np.uint64(SECOND_STRIDE)
                 if at == NOT_STARTED:
                     slot = _slot(cell, mask)
-                    at = cursors[slot] if turns[slot] == turn else heads[slot]
+                    at = cursors[slot] if cursors_of[slot] == this_probe else heads[slot]
                     if at >= stops[i]:
                         while at >= stops[i]:
                             at = links[at]
                         cursors[slot] = at
-                        turns[slot] = turn
+                        cursors_of[slot] = this_probe
                 while at >= starts[i]:
                     if stored[at] == cell:
                         if n == capacity:

@@ -14,30 +14,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.course import Ranges
-from handfast.kernels.index.keys import Cells, Keys
-from handfast.kernels.pairs import Positions
+from handfast.kernels.columns import Columns
+from handfast.kernels.course import Pairs, Positions, Ranges
+from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
+from handfast.kernels.index.protocol import PairConditions
+from handfast.kernels.index.wild import WildTuples
 
 _BASIC = 128  # tuples of a basic block
 _FAN = 8  # so many neighbouring blocks of one size become one
 _PATIENCE = 16  # so many pushes or more go by before blocks become much shorter
-_CAPACITY = 1 << 18
 
-Numbers = NDArray[Any]  # of one type, integers or doubles
+BandNumbers = NDArray[Any]  # keys of a band: all integers, or all doubles
+
+
+@dataclass(frozen=True, slots=True)
+class SortKeys:
+    """What tuples are sorted by, and between which keys of the first band, `low` and `high`, their partners are."""
+
+    plain: ConditionKeys
+    low: BandNumbers
+    high: BandNumbers
+
+    @property
+    def dead(self) -> NDArray[np.bool_]:
+        return self.plain.dead
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
     """Tuples in the order of their keys, and the first and the last of their positions."""
 
-    groups: Cells
-    keys: Numbers
+    groups: Numbers
+    keys: BandNumbers
     positions: Positions
     first: int
     last: int
 
     @staticmethod
-    def of(groups: Cells, keys: Numbers, positions: Positions) -> _Block:
+    def of(groups: Numbers, keys: BandNumbers, positions: Positions) -> _Block:
         order = _by_keys(groups, keys)
         return _Block(groups[order], keys[order], positions[order], int(positions.min()), int(positions.max()))
 
@@ -54,44 +68,58 @@ class _Block:
 
 
 class SortedBlocks:
-    """The sorted blocks of one segment: positions go up with every tuple that is taken in."""
+    """An `Index` by a band, or by equalities and a band; of a second band it makes no use."""
 
-    def __init__(self) -> None:
+    def __init__(self, conditions: PairConditions, side: int, capacity: int) -> None:
         from handfast.kernels.index import merging
 
         self._loops = merging
+        self._side = side
+        self._maker = KeyMaker(conditions, side)
+        self._wild = WildTuples()
+        self._capacity = capacity
         self._oldest = 0
         self._count = 0
         self._longest = _BASIC  # how many tuples a block may have: about as many as a probe reaches
         self._blocks: list[_Block] = []
 
-    def insert(self, keys: Keys) -> None:
-        """Take in the next tuples; one that is not present can never match, or is kept elsewhere."""
-        assert keys.line is not None, "the plan asks for a merge join where there is a band"
-        positions = self._count + np.flatnonzero(keys.present)
-        self._count += len(keys.present)
+    @staticmethod
+    def serves(conditions: PairConditions) -> bool:
+        return bool(conditions.bands)
+
+    def keys(self, columns: Columns) -> SortKeys:
+        plain = self._maker.make(columns)
+        return SortKeys(plain, *self._maker.scales[0].bounds(self._side, plain.bands[0]))
+
+    def insert(self, keys: SortKeys) -> None:
+        plain, present = keys.plain, keys.plain.present
+        positions = self._count + np.flatnonzero(present)
+        self._count += len(present)
+        self._wild.insert(plain)
         if len(positions):
-            self._blocks.append(_Block.of(keys.base[keys.present], keys.line.keys[keys.present], positions))
+            self._blocks.append(_Block.of(plain.groups[present], plain.bands[0].keys[present], positions))
             self._merge()
 
     def expire(self, oldest: int) -> None:
-        """Forget the tuples before this position."""
         self._oldest = oldest
         self._blocks = [block for block in self._blocks if block.last >= oldest]
 
-    def probe(self, keys: Keys, ranges: Ranges) -> Iterator[tuple[Positions, Positions]]:
-        """The candidates of each probing tuple within its range, as (probe, position) pairs, piece by piece."""
-        probes = np.flatnonzero(keys.present & (ranges.starts < ranges.stops))
-        if keys.line is None or not len(probes):
+    def candidates(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
+        yield from self._in_blocks(keys, ranges)
+        yield from self._wild.candidates(keys.plain, ranges)
+
+    def _in_blocks(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
+        groups, low, high = keys.plain.groups, keys.low, keys.high
+        probes = np.flatnonzero(keys.plain.present & (ranges.starts < ranges.stops))
+        if not len(probes):
             return
         self._fit(ranges.sizes[probes])
-        low, high = keys.line.low, keys.line.high
-        probes = probes[_by_keys(keys.base[probes], low[probes])]
+        probes = probes[_by_keys(groups[probes], low[probes])]
         # which probes reach into a block: those between two places in the order of their ranges
         by_range = np.lexsort((ranges.stops[probes], ranges.starts[probes]))
         starts = np.minimum.accumulate(ranges.starts[probes][by_range][::-1])[::-1]
         stops = np.maximum.accumulate(ranges.stops[probes][by_range])
-        at, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+        at, found = self._room()
         n = 0
         for block in self._blocks:
             first = int(np.searchsorted(stops, block.first, side="right"))
@@ -103,7 +131,7 @@ class SortedBlocks:
             while True:
                 n = self._loops.sweep(
                     some,
-                    keys.base,
+                    groups,
                     low,
                     high,
                     ranges.starts,
@@ -119,10 +147,13 @@ class SortedBlocks:
                 if state[0] == len(some):
                     break
                 yield at, found
-                at, found = np.empty(_CAPACITY, np.int64), np.empty(_CAPACITY, np.int64)
+                at, found = self._room()
                 n = 0
         if n:
             yield at[:n], found[:n]
+
+    def _room(self) -> Pairs:
+        return np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
 
     def _fit(self, sizes: Positions) -> None:
         """Cut blocks that are much longer than what the probes reach; how far they do also limits what is merged."""
@@ -149,7 +180,7 @@ class SortedBlocks:
             self._blocks[-_FAN:] = merged
 
 
-def _by_keys(groups: Cells, keys: Numbers) -> Positions:
+def _by_keys(groups: Numbers, keys: BandNumbers) -> Positions:
     """The order of the groups, and in a group of the keys; where there are no equalities, there is one group."""
     if len(groups) and (groups == groups[0]).all():
         return np.argsort(keys, kind="stable")

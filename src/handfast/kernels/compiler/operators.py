@@ -1,4 +1,4 @@
-"""What the kernels can say: which operators there is code for."""
+"""Which operators there is machine code for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NATIVE = frozenset(
         *(Op.HOUR, Op.MINUTE, Op.SECOND),
     }
 )
-_EXACT_DIGITS = 15  # a decimal of so many digits is one correctly rounded division away from its double
+_EXACT_DIGITS = 15  # one correctly rounded division turns a decimal of so many digits into its double
 _PRODUCT_DIGITS = 38
 
 
 def is_native(call: Call) -> bool:
-    """Whether there is code for an operator: not for what makes text, nor for decimals that are rounded twice."""
+    """Whether there is code for an operator: not where it makes text, nor where a decimal would be rounded twice."""
     if call.op not in _NATIVE or call.type.is_text:
         return False
     source = call.args[0].type

@@ -1,4 +1,4 @@
-"""Arrays that grow at their end, as a segment's columns do."""
+"""Arrays that grow at their end, as the columns and stamps of stored tuples do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Growing:
 
 
 class GrowingStamps:
-    """Stamps of one kind and their course, which is the stamps themselves as long as they only go up."""
+    """Stamps of one kind and their course, which is kept separately as soon as one stamp is out of order."""
 
     def __init__(self) -> None:
         self._stamps = Growing(np.dtype(np.int64))

@@ -1,0 +1,20 @@
+"""Which index a local join uses: a new index is entered here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handfast.kernels.index.cells import CellIndex
+from handfast.kernels.index.protocol import Index, PairConditions
+from handfast.kernels.index.sorted_blocks import SortedBlocks
+
+# by local join, the one to be preferred first; a scan has none
+INDEXES: dict[str, tuple[type[Index[Any]], ...]] = {
+    "index": (CellIndex,),
+    "merge": (SortedBlocks, CellIndex),
+}
+
+
+def choose(local_join: str, conditions: PairConditions) -> type[Index[Any]] | None:
+    """The first index that serves the conditions; without one, every pair in the windows is tried."""
+    return next((index for index in INDEXES.get(local_join, ()) if index.serves(conditions)), None)

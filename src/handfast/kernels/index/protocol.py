@@ -1,0 +1,79 @@
+"""What an index is: it makes its own keys, stores the tuples of one stream, and proposes partners for the other's.
+
+A new index is a class with these methods in a file of its own, and a line in `choice.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.kernels.columns import Columns
+from handfast.kernels.compiler.program import Program
+from handfast.kernels.course import Pairs, Ranges
+from handfast.spec.classify import Band, Equality
+
+
+@dataclass(frozen=True, slots=True)
+class PairConditions:
+    """What the predicate offers an index over two streams; the program says where each expression's values are."""
+
+    program: Program
+    equalities: tuple[Equality, ...]
+    bands: tuple[Band, ...]
+
+
+class Keys(Protocol):
+    """What an index makes of a run of tuples. All but `dead` is known only to indexes of the same class."""
+
+    @property
+    def dead(self) -> NDArray[np.bool_]:
+        """Which tuples can never match anything, whatever is still to come."""
+        ...
+
+
+K = TypeVar("K")
+
+
+class Index(Protocol[K]):
+    """The tuples of one stream at one core, in which tuples of another stream find their partners.
+
+    Two streams have two indexes of the same class, one over the tuples of each: the keys that one makes of its own
+    tuples are what the other is probed with. A tuple's position is its place in the order of insertion.
+
+    An index only proposes: the windows and the whole predicate are checked on every candidate. It may propose too many,
+    but never too few, and no pair twice.
+    """
+
+    def __init__(self, conditions: PairConditions, side: int, capacity: int) -> None:
+        """An empty index over the tuples of stream `side` of the two; it proposes about `capacity` pairs at a time."""
+        ...
+
+    @staticmethod
+    def serves(conditions: PairConditions) -> bool:
+        """Whether these conditions are of the kind that the index goes by."""
+        ...
+
+    def keys(self, columns: Columns) -> K:
+        """The keys of tuples of the index's own stream."""
+        ...
+
+    def insert(self, keys: K) -> None:
+        """Store the next tuples. Dead ones have a position as well, but need not be proposed."""
+        ...
+
+    def expire(self, oldest: int) -> None:
+        """Forget the tuples before this position, if that saves anything: no range begins before it any more."""
+        ...
+
+    def candidates(self, keys: K, ranges: Ranges) -> Iterator[Pairs]:
+        """Pairs of a probing tuple's place and a stored tuple's position within its range, piece by piece.
+
+        The keys are those that the other stream's index made. A piece may be overwritten: by whoever takes it, and by
+        the index as soon as the next one is asked for.
+        """
+        ...
