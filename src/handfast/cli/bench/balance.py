@@ -30,11 +30,11 @@ def after_bursts(forwarding: str, cores: int) -> float:
     options = LocalOptions(cores=cores, forwarding=forwarding, local_join=SCAN)
     session = Session(spec, {name: workload.schema(name) for name in ("r", "s")}, options)
     worst, start = 1.0, 0
-    for turn in range(4 * _WINDOW // sum(_BURSTS) + 4):
+    for again in range(4 * _WINDOW // sum(_BURSTS) + 4):
         for rows in _BURSTS:
             session.push_together({name: workload.table(name, start, start + rows) for name in ("r", "s")})
             start += rows
-            if start > _WINDOW and turn > 0:
+            if start > _WINDOW and again > 0:
                 worst = max(worst, _at_rest(session).balance)
     session.close()
     return worst
@@ -78,9 +78,9 @@ def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
     assert isinstance(session.cores, LowLatency)
     if times > 1:
         drag(session.cores.cores[0].join, times)
-    step = window // 64
+    rows = window // 64
     batches = [
-        {name: workload.table(name, start, start + step) for name in ("r", "s")} for start in range(0, step * 160, step)
+        {name: workload.table(name, start, start + rows) for name in ("r", "s")} for start in range(0, rows * 160, rows)
     ]
     begin = 0.0
     for k, batch in enumerate(batches):
@@ -88,4 +88,4 @@ def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
         session.push_together(batch)
     seconds = perf_counter() - begin
     session.close()
-    return 32 * step * 2 * window / seconds
+    return 32 * rows * 2 * window / seconds

@@ -24,7 +24,7 @@ from handfast.plan import SCAN
 
 T = TypeVar("T")
 _STAT = Path("/proc/stat")
-_WARM = 15  # blocks that only warm up, and whose median is the pace of a moment
+_WARM = 15  # blocks that only warm up, and over which the pace of the machine is taken as a median
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 
     """Feed blocks of a stream by the clock, at a part of the load that the cores can bear, to both forwardings.
 
     What they can bear is seen as it goes, for a shared machine is faster in one second than in the next: blocks come
-    a scan's time ÷ load apart, with the median of the last scans. The walk gets its blocks just as far apart.
+    a scan's time ÷ load apart, with the median of the last scans. The handshake gets its blocks just as far apart.
     """
     session, scans, gaps = bench.session(_options(cores, LOW_LATENCY)), [], []
     start, stolen = perf_counter(), stolen_seconds()
@@ -173,17 +173,17 @@ def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 
     for k in range(_WARM):
         list(join(bench.rows("s", k * block, block)))
 
-    def pace() -> float:
+    def gap() -> float:
         gaps.append(statistics.median(scans[-_WARM:]) / load)
         return gaps[-1]
 
     batches = [bench.rows("s", k * block, block) for k in range(_WARM, _WARM + blocks)]
-    at_once = _waits(batches, pace, join)
+    at_once = _waits(batches, gap, join)
     share = (stolen_seconds() - stolen) / ((perf_counter() - start) * (os.cpu_count() or 1))
     session.close()
-    walk, apart = bench.session(_options(cores, HANDSHAKE)), iter(gaps)
-    walked = _waits(batches, lambda: next(apart), lambda batch: walk.push("s", batch), walk.close)
-    return Latency(at_once, walked, statistics.median(scans[_WARM:]), share)
+    handshake, same_gaps = bench.session(_options(cores, HANDSHAKE)), iter(gaps)
+    later = _waits(batches, lambda: next(same_gaps), lambda batch: handshake.push("s", batch), handshake.close)
+    return Latency(at_once, later, statistics.median(scans[_WARM:]), share)
 
 
 def stolen_seconds(stat: Path = _STAT) -> float:
@@ -200,7 +200,7 @@ def _options(cores: int, forwarding: str) -> LocalOptions:
 
 def _waits(
     batches: Sequence[pa.Table],
-    pace: Callable[[], float],
+    gap: Callable[[], float],
     join: Callable[[pa.Table], Iterable[pa.RecordBatch]],
     close: Callable[[], Iterable[pa.RecordBatch]] = tuple,
 ) -> NDArray[np.float64]:
@@ -217,7 +217,7 @@ def _waits(
 
     arrival = perf_counter()
     for batch, own in zip(batches, ids, strict=True):
-        arrival += pace()
+        arrival += gap()
         arrivals[own] = arrival
         sleep(max(0.0, arrival - perf_counter()))
         take(join(batch))

@@ -39,6 +39,7 @@ from handfast.cli.bench.workload import Bench
 from handfast.core.recipe import recipe
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
+from handfast.flow.topology import ChainTopology
 from handfast.kernels.compiler import compile as kernels
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
@@ -104,7 +105,7 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
         waits = _latency(report, size)
     with console.status("the model up to 1,024 cores"):
         machine = _machine(report, scans[1], size)
-        rates = {n: model.sustained(machine, n, MINUTES_15) for n in MODELLED}
+        rates = {n: model.sustained(machine, ChainTopology(n), MINUTES_15) for n in MODELLED}
         law = {n: model.square_root_law(machine, n, MINUTES_15) for n in MODELLED}
     report.figures["modelled"], report.figures["law"] = rates, law
     report.add(
@@ -136,8 +137,8 @@ def _cpu() -> str:
 
 def _check(cores: list[int]) -> None:
     every = [LocalOptions(cores=n, local_join=own) for n in cores for own in LOCAL_JOINS]
-    walking = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
-    checked(Bench(1_000, domain=1_000), [*every, *walking], block=500)
+    handshake = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
+    checked(Bench(1_000, domain=1_000), [*every, *handshake], block=500)
 
 
 def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:
@@ -291,7 +292,7 @@ def _draw(
     plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, simd)
     plots.bars(folder / "local-joins.png", "Local joins of a band, one core", label, joins)
     plots.latency(folder / "latency.png", waits)
-    seen = model.bubble(cores=12, window=240, burst=800)
+    seen = model.bubble(ChainTopology(12), window=240, burst=800)
     plots.bubble(folder / "bubble.png", seen.by_age, seen.by_size, seen.times)
 
 

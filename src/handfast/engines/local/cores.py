@@ -1,4 +1,4 @@
-"""What the engine asks of its cores, however they pass tuples on."""
+"""What the engine asks of its cores, whichever way tuples are forwarded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from handfast.flow.time import Horizon
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The tuples of a stream, each counted once, where it is.
-
-    Those on their way to a core, those that a core stores, and those that were stored and are gone.
-    """
+    """The tuples of a stream, each counted once: on its way to a core, stored at a core, or removed when it expired."""
 
     waiting: int
     live: int
@@ -48,8 +45,8 @@ class Cores(Protocol):
         """The matches that have been found since the last time."""
         ...
 
-    def work(self) -> tuple[int, float]:
-        """How many new tuples the busiest core has joined so far, and in how many seconds."""
+    def busiest(self) -> tuple[int, float]:
+        """How many new tuples the busiest core has joined so far, and in how many seconds of work."""
         ...
 
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
