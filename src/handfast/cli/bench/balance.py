@@ -21,7 +21,7 @@ _BURSTS = (50, 100, 4_000, 50, 20, 1_500, 800, 50, 50, 2_500)  # rows of the bat
 
 
 def after_bursts(forwarding: str, cores: int) -> float:
-    """The largest segment over the mean one, at the worst moment after one window, with bursts of skewed keys.
+    """The largest segment divided by the mean one, at the worst moment after one window, with bursts of skewed keys.
 
     A chain is looked at when it has come to rest.
     """
@@ -41,7 +41,7 @@ def after_bursts(forwarding: str, cores: int) -> float:
 
 
 def _at_rest(session: Session) -> Metrics:
-    """The metrics when nothing has moved between the cores for a while: one that works may have to wait for a CPU."""
+    """The metrics once nothing has moved for several looks in a row: one look may catch a core that waits for a CPU."""
     before, still = session.metrics(), 0
     while still < _LOOKS:
         sleep(0.005)

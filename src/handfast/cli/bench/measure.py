@@ -72,7 +72,7 @@ def speed(bench: Bench, options: LocalOptions, *, block: int, blocks: int) -> Sp
 def compare(bench: Bench, options: Mapping[str, LocalOptions], *, block: int, blocks: int) -> dict[str, list[Speed]]:
     """How fast each block of S meets a full window of R, in several sessions by turns; the first two only warm up.
 
-    The turns are as short as a block: what else the machine does meets all sessions alike.
+    A turn is as short as a block, so that whatever else the machine does affects all sessions alike.
     """
     sessions = {name: bench.session(own) for name, own in options.items()}
     speeds: dict[str, list[Speed]] = {name: [] for name in sessions}
@@ -88,7 +88,7 @@ def compare(bench: Bench, options: Mapping[str, LocalOptions], *, block: int, bl
 
 
 def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int:
-    """How many matches a block of S has; an error where any of the options does not find those of the oracle."""
+    """How many matches a block of S has; raise an error if a session with any of these options finds others."""
     tables = {"r": bench.rows("r", 0, bench.window), "s": bench.rows("s", 0, block)}
     bound = bench.spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     right = sorted(oracle.matches(bound, tables_of(tables)))
@@ -107,7 +107,7 @@ def quantile(values: Sequence[float] | NDArray[np.float64], share: float) -> flo
 
 
 def in_turns(runs: Mapping[str, Callable[[], T]], turns: int) -> dict[str, list[T]]:
-    """Each run once in every turn, so that what else the machine does meets all of them alike."""
+    """Make each run once in every turn, so that whatever else the machine does affects all of them alike."""
     results: dict[str, list[T]] = {name: [] for name in runs}
     for _ in range(turns):
         for name, run in runs.items():
@@ -157,7 +157,7 @@ class Latency:
 
 
 def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 0.5) -> Latency:
-    """Feed blocks of a stream by the clock, at a part of the load that the cores can bear, to both forwardings.
+    """Feed blocks of a stream to both forwardings, by the clock, at a part of the load that the cores can bear.
 
     What they can bear is seen as it goes, for a shared machine is faster in one second than in the next: blocks come
     a scan's time ÷ load apart, with the median of the last scans. The handshake gets its blocks just as far apart.

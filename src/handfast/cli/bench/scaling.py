@@ -51,7 +51,7 @@ MODELLED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is run: enough to be measured, or only enough to be seen to run."""
+    """How much is run: enough to measure, or only enough to see that it runs."""
 
     turns: int
     samples: int
@@ -264,7 +264,7 @@ def _latency(report: Report, size: Size) -> dict[str, NDArray[np.float64]]:
 
 
 def _machine(report: Report, scans: list[Speed], size: Size) -> model.Machine:
-    """One core, and what a message costs it beside the pairs."""
+    """What a pair, and a message beside its pairs, cost one core."""
     pair = statistics.median(own.seconds / own.pairs for own in scans)
     message = statistics.median(message_seconds(pair, block=_BLOCK, blocks=200) for _ in range(size.turns))
     machine = model.Machine(pair_seconds=pair, message_seconds=message, block=_BLOCK)

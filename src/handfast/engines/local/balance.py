@@ -15,7 +15,7 @@ _WORTH_MEASURING = 1 << 20  # meetings; fewer cost much the same whether they ar
 
 
 def shares(sizes: Sequence[int], costs: Sequence[float], count: int) -> list[int]:
-    """How many of so many new tuples each core stores, by how many it has and what a stored tuple costs there.
+    """How many of `count` new tuples each core stores, by how many it has and what a stored tuple costs it.
 
     The cores with the least load are filled up first, until all that are filled stand at one level.
     """
@@ -58,7 +58,7 @@ class Cost:
         return min(self._measured) if len(self._measured) == _SAMPLES else None
 
     def measure(self, seconds: float, meetings: int) -> None:
-        """Take in how long so many meetings of two tuples took."""
+        """Take in a measurement: so many meetings of two tuples took so many seconds."""
         if meetings >= _WORTH_MEASURING:
             self._measured.append(seconds / meetings)
 

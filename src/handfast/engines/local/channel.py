@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Bell:
-    """Wakes one sleeper: whoever rings after a change is heard, if not now then before the next sleep."""
+    """Wakes one thread. No ring is lost: a thread that is awake hears it before it sleeps again."""
 
     def __init__(self) -> None:
         self._rung: SimpleQueue[bool] = SimpleQueue()

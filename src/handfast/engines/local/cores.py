@@ -31,9 +31,9 @@ class Cores(Protocol):
         ...
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
-        """Take in new blocks, at most one of each stream; give the matches that are there now.
+        """Take in new blocks, at most one of each stream; give the matches found by now.
 
-        `horizon` is what no later tuple can fall below.
+        No later tuple is below the `horizon`.
         """
         ...
 
@@ -42,7 +42,7 @@ class Cores(Protocol):
         ...
 
     def poll(self) -> Iterator[pa.RecordBatch]:
-        """The matches that have been found since the last time."""
+        """The matches that have been found since the last call."""
         ...
 
     def busiest(self) -> tuple[int, float]:

@@ -35,20 +35,20 @@ _CAPACITY = 64  # steps that a core may be behind
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a core is to take in."""
+    """What one core is handed at a time: a block of each stream, and the horizon up to which tuples expire."""
 
     number: int
     blocks: list[Block | None]
     horizon: Horizon
 
     def at_home(self, stream: int) -> int:
-        """How many tuples of a stream are at home at the core."""
+        """How many tuples of a stream have this core as their home."""
         block = self.blocks[stream]
         return block.at_home if block is not None else 0
 
     @property
     def home_bytes(self) -> int:
-        """What the tuples take that are at home at the core."""
+        """How many bytes those tuples take."""
         blocks = [block for block in self.blocks if block is not None]
         return sum(block.batch.nbytes * block.at_home // len(block) for block in blocks)
 
@@ -93,13 +93,13 @@ class _Core:
         return True
 
     def read(self) -> tuple[list[_Step], _Book]:
-        """The steps that wait to be taken in, and what has become of the others; the core may be at work."""
+        """The steps that still wait, and what became of the others; it may be read while the core works."""
         sent = [step for _, step in self.steps.messages()]
         book = self.book  # after the steps: what was taken in meanwhile is told by its number
         return [step for step in (*sent, *self.unsent) if step.number > book.done], book
 
     def take_in(self, step: _Step) -> None:
-        """Join the step's blocks with what is stored, then store what is at home here."""
+        """Join a step's blocks with what is stored, then store the tuples whose home is here."""
         start, live = perf_counter(), [segment.live for segment in self.join.segments]
         total = sum(live)
         meetings = sum(len(block) * (total - live[k]) for k, block in enumerate(step.blocks) if block is not None)
@@ -167,12 +167,12 @@ class LowLatency:
                 core.steps.send(core.unsent.popleft())
 
     def _is_done(self) -> bool:
-        """Whether every core has taken in all there is; sends what was kept."""
+        """Whether every core has taken in all steps; sends those for which there was no room before."""
         self._send()
         return all(core.book.done == self._step for core in self.cores)
 
     def poll(self) -> Iterator[pa.RecordBatch]:
-        """The matches that can be given now; in order, those of the steps that all cores have taken in."""
+        """The matches that can be given now; in order, only those of steps that every core has done."""
         self._send()
         if self._crew is not None:
             self._crew.check()
@@ -187,7 +187,7 @@ class LowLatency:
         self._given = complete
 
     def _of_step(self, step: int) -> Iterator[pa.RecordBatch]:
-        """The matches that a step has brought on all cores."""
+        """What all cores have found in one step."""
         for core in self.cores:
             while core.found and core.found[0][0] == step:
                 _, when, batch = core.found.popleft()
@@ -240,7 +240,7 @@ class LowLatency:
         return [router.route(block) if block is not None else {} for router, block in pairs]
 
     def _rushed(self, stream: int, block: Block) -> dict[int, Block]:
-        """The whole block to every core; its tuples are at home where the balance says."""
+        """Every core with the whole block; the balance decides which core is the home of which tuple."""
         each = [core.read() for core in self.cores]
         sizes = [own.live[stream] + sum(step.at_home(stream) for step in steps) for steps, own in each]
         costs = relative_costs([core.cost for core in self.cores])

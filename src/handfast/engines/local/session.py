@@ -133,7 +133,7 @@ class Session:
 
     @_alone
     def push_together(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
-        """Take in one batch of several streams at once: late is what the watermark had passed before any of them."""
+        """Take in one batch of several streams: late is a row below the watermark as it stood before all of them."""
         if not isinstance(streams, Mapping):
             raise SpecError(f"The batches must be given by stream, like {{'r': rows}}, not as {streams!r}")
         return self._push(streams)
@@ -150,7 +150,7 @@ class Session:
 
     @_alone
     def close(self) -> list[pa.RecordBatch]:
-        """End every stream; give the matches that waited for what might still come."""
+        """End every stream; give the matches that could not be decided before."""
         if self._closed:
             return []
         none: list[Block | None] = [None] * len(self._schemas)
@@ -256,13 +256,13 @@ class Session:
                 blocks[stream] = block.take(~shed) if not shed.all() else None
 
     def _stamped(self, admitted: Sequence[Block | None], watermark: int) -> tuple[Sequence[Block | None], Horizon]:
-        """The tuples whose place is final, and what no later one can fall below."""
+        """The tuples whose place in the order is final, and the horizon: no later tuple is below it."""
         if self._stamper is not None:
             return self._stamper.stamp(admitted, watermark)
         return admitted, Horizon(watermark, (0,) * len(admitted))
 
     def _waiting(self, stream: int) -> list[Block]:
-        """The tuples of a stream that wait for their place to be final."""
+        """The tuples of a stream whose place in the order is not final yet."""
         return self._stamper.waiting[stream] if self._stamper is not None else []
 
     def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
@@ -331,7 +331,7 @@ class Session:
 
 
 def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
-    """The cores of a join, with the forwarding that is asked for."""
+    """The cores of a join, with the forwarding that its plan asks for."""
     if plan.routing is Routing.WALK:
         return ChainDriver(plan, ChainTopology(plan.cores))
     return LowLatency(plan, threads=plan.cores > 1 or options.admission != BLOCK)
