@@ -19,8 +19,8 @@ from handfast.cli.bench.scaling import setting
 from handfast.cli.bench.workload import Bench
 from handfast.core.join_core import JoinCore
 from handfast.core.planner import make_plan
-from handfast.engines.local.layout import threads
 from handfast.engines.local.options import LocalOptions
+from handfast.engines.local.placement import pinned_threads
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
@@ -50,7 +50,7 @@ class Coordinator:
         self._plan = plan_of(bench)
         self._cores = cores
         self._window = block_of(self._plan, 0, bench, 0, bench.window)
-        self._threads = threads(cores)
+        self._threads = pinned_threads(cores)
 
     def join(self, new: Block) -> int:
         """The matches of new tuples of S with the window of R."""

@@ -271,4 +271,4 @@ def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions
     bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     arrow = [wide_schema(tables[name].schema) for name in spec.names]
     wanted = options or LocalOptions()
-    return make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.walks), tables
+    return make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.handshake), tables

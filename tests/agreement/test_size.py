@@ -27,10 +27,10 @@ Record = Callable[[str, object], None]
 
 
 def _options(case: Case, chance: random.Random) -> dict[str, Any]:
-    """How the local engine runs it: any local join, and a handshake chain where two streams can walk."""
+    """How the local engine runs it: any local join, and a handshake chain where two streams can use one."""
     local_join = chance.choice(("index", "index", "merge", "scan"))
-    walks = len(case.streams) == 2 and case.kwargs["how"] == "inner" and chance.random() < 0.5
-    return {"local_join": local_join, "forwarding": "handshake" if walks else "low-latency"}
+    handshake = len(case.streams) == 2 and case.kwargs["how"] == "inner" and chance.random() < 0.5
+    return {"local_join": local_join, "forwarding": "handshake" if handshake else "low-latency"}
 
 
 def _check(case: Case, tables: dict[str, pa.Table], found: pa.Table, what: str) -> int:

@@ -165,12 +165,14 @@ def chain() -> list[Line]:
     """The handshake chain: schedules, broken rules, both ways of forwarding."""
     scheduled = run_tests("tests/engines/local/test_handshake.py", "-m", "not slow")
     modes = run_tests("tests/engines/local/test_forwarding.py")
-    door = run_tests("tests/engines/local/test_door.py", "tests/engines/local/test_soak.py", "-m", "not slow")
+    admission = run_tests(
+        "tests/engines/local/test_admission_control.py", "tests/engines/local/test_soak.py", "-m", "not slow"
+    )
     name = "handshake chain: schedules of 1, 2, 3, 4, 7 cores; the missed and the double pair"
     joins = modes.total(", low-latency") + modes.total(", handshake")
     return [
         scheduled.line(name, scheduled.total("schedules"), 500, "schedules"),
-        scheduled.line("handshake chain: broken rules caught", scheduled.count("broken_rule"), 9, "rules"),
+        scheduled.line("handshake chain: broken rules caught", scheduled.count("broken_rule"), 10, "rules"),
         modes.line("both forwardings in threads, all local joins", joins, 400, "joins"),
-        door.line("a burst loses no admitted row; soak adds up every second", door.passed, 18, "tests"),
+        admission.line("a burst loses no admitted row; soak adds up every second", admission.passed, 18, "tests"),
     ]

@@ -9,21 +9,26 @@ import pytest
 
 from handfast.cli.bench.model import Bubble, Machine, bubble, square_root_law, sustained
 from handfast.errors import SpecError
+from handfast.flow.topology import ChainTopology
 
 WINDOW = 60.0  # seconds
 FREE = Machine(pair_seconds=1e-9, message_seconds=0.0, block=256)
 COSTLY = Machine(pair_seconds=1e-9, message_seconds=1e-3, block=256)
 
 
+def carried(machine: Machine, cores: int, window: float) -> float:
+    return sustained(machine, ChainTopology(cores), window)
+
+
 @pytest.mark.parametrize("cores", [1, 2, 8, 64])
 def test_without_message_cost_the_chain_keeps_to_the_square_root_law(cores: int) -> None:
     law = square_root_law(FREE, cores, WINDOW)
     assert math.isclose(1, 2 * law * law * WINDOW / cores * FREE.pair_seconds)
-    assert pytest.approx(law, rel=0.05) == sustained(FREE, cores, WINDOW)
+    assert pytest.approx(law, rel=0.05) == carried(FREE, cores, WINDOW)
 
 
 def test_messages_keep_the_chain_below_the_law_and_the_more_so_the_more_cores() -> None:
-    shares = [sustained(COSTLY, cores, WINDOW) / square_root_law(COSTLY, cores, WINDOW) for cores in (1, 8, 64, 256)]
+    shares = [carried(COSTLY, cores, WINDOW) / square_root_law(COSTLY, cores, WINDOW) for cores in (1, 8, 64, 256)]
     assert sorted(shares, reverse=True) == shares
     assert shares[0] < 1
     assert shares[-1] < 0.9
@@ -32,23 +37,23 @@ def test_messages_keep_the_chain_below_the_law_and_the_more_so_the_more_cores() 
 @pytest.mark.parametrize("window", [60.0, 0.01])  # in the shorter one, a core's segment holds less than a block
 @pytest.mark.parametrize("cores", [3, 48, 100])
 def test_a_core_that_keeps_up_has_just_time_for_its_scans_and_its_messages(cores: int, window: float) -> None:
-    rate = sustained(COSTLY, cores, window)
+    rate = carried(COSTLY, cores, window)
     messages = rate / COSTLY.block * COSTLY.message_seconds
     scans = rate * rate * window / cores * COSTLY.pair_seconds
     assert pytest.approx(1, rel=0.02) == 2 * (messages + scans)
 
 
 def test_no_number_of_cores_carries_more_than_one_core_can_take_in() -> None:
-    assert sustained(COSTLY, 256, 0.01) < COSTLY.block / (2 * COSTLY.message_seconds)
+    assert carried(COSTLY, 256, 0.01) < COSTLY.block / (2 * COSTLY.message_seconds)
 
 
 def test_four_times_the_cores_carry_about_twice_the_rate() -> None:
     few = Machine(pair_seconds=1e-9, message_seconds=1e-5, block=256)
-    assert pytest.approx(2, rel=0.02) == sustained(few, 64, WINDOW) / sustained(few, 16, WINDOW)
+    assert pytest.approx(2, rel=0.02) == carried(few, 64, WINDOW) / carried(few, 16, WINDOW)
 
 
 def test_a_thousand_cores_are_within_reach() -> None:
-    assert sustained(COSTLY, 1024, WINDOW) > sustained(COSTLY, 256, WINDOW)
+    assert carried(COSTLY, 1024, WINDOW) > carried(COSTLY, 256, WINDOW)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +67,11 @@ def test_a_machine_checks_itself(values: tuple[float, float, int], said: str) ->
 
 def test_a_chain_has_cores_and_a_window() -> None:
     with pytest.raises(SpecError, match="number of cores must be at least 1, not 0"):
-        sustained(FREE, 0, WINDOW)
+        square_root_law(FREE, 0, WINDOW)
     with pytest.raises(SpecError, match=r"window must last a positive number of seconds, not 0\.0"):
         square_root_law(FREE, 1, 0.0)
     with pytest.raises(SpecError, match="burst's number of tuples must be at least 0, not -1"):
-        bubble(4, 40, -1)
+        bubble(ChainTopology(4), 40, -1)
 
 
 # -- bursts --------------------------------------------------------------------------------------
@@ -86,7 +91,7 @@ def while_burst_is_in(seen: Bubble, window: int) -> np.ndarray:
 @pytest.mark.parametrize(("cores", "window", "burst"), BURSTS)
 @pytest.mark.parametrize("pace", [1, 8])
 def test_what_has_come_in_is_stored_or_gone_at_every_moment(cores: int, window: int, burst: int, pace: int) -> None:
-    seen = bubble(cores, window, burst, pace=pace)
+    seen = bubble(ChainTopology(cores), window, burst, pace=pace)
     for sizes, gone in ((seen.by_age, seen.gone_by_age), (seen.by_size, seen.gone_by_size)):
         assert (len(seen.times), cores) == sizes.shape
         assert sizes.min() >= 0
@@ -95,25 +100,25 @@ def test_what_has_come_in_is_stored_or_gone_at_every_moment(cores: int, window: 
 
 
 def test_by_age_the_bubble_travels_from_core_to_core() -> None:
-    seen = bubble(16, 240, 600)
+    seen = bubble(ChainTopology(16), 240, 600)
     inside = while_burst_is_in(seen, 240)
     assert (seen.times[inside] * 16 // 240).tolist() == seen.by_age[inside].argmax(axis=1).tolist()
     assert {660} == set(seen.by_age[inside].max(axis=1).tolist())  # 600, and the 15 · 4 that always stand at a core
 
 
 def test_by_size_the_bubble_spreads_until_all_cores_have_the_same() -> None:
-    seen = bubble(16, 240, 600)
+    seen = bubble(ChainTopology(16), 240, 600)
     inside = while_burst_is_in(seen, 240)
     assert (unevenness(seen.by_size)[inside] < unevenness(seen.by_age)[inside]).all()
     assert unevenness(seen.by_size)[seen.times == 120] < 1.02
 
 
 def test_without_a_burst_all_cores_have_the_same() -> None:
-    seen = bubble(4, 40, 0)
+    seen = bubble(ChainTopology(4), 40, 0)
     assert {40} == set(seen.by_age.ravel().tolist()) == set(seen.by_size.ravel().tolist())
 
 
 def test_a_burst_is_followed_the_same_way_every_time() -> None:
-    once, again = bubble(5, 47, 1000), bubble(5, 47, 1000)
+    once, again = bubble(ChainTopology(5), 47, 1000), bubble(ChainTopology(5), 47, 1000)
     assert np.array_equal(once.by_size, again.by_size)
     assert np.array_equal(once.by_age, again.by_age)

@@ -12,11 +12,12 @@ import pytest
 from handfast.cli.bench import plots
 from handfast.cli.bench.model import bubble
 from handfast.errors import MissingExtraError
+from handfast.flow.topology import ChainTopology
 
 CORES = [2**power for power in range(11)]
 LAW = {cores: 3000 * cores**0.5 for cores in CORES}
 MODELLED = {cores: rate * (1 - 0.005 * cores**0.5) for cores, rate in LAW.items()}
-BUBBLE = bubble(8, 80, 300)
+BUBBLE = bubble(ChainTopology(8), 80, 300)
 
 Draw = Callable[[Path], None]
 PICTURES: dict[str, Draw] = {

@@ -1,4 +1,4 @@
-"""The real driver, crew and ordered collector, in threads whose every switch is chosen by a seed."""
+"""The real driver, crew and merger, in threads whose every switch is chosen by a seed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from handfast.core.planner import make_plan
-from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores, Tally
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import HANDSHAKE
 from handfast.flow.batch import schema_of
+from handfast.flow.topology import ChainTopology
 from handfast.plan import LOCAL_JOINS, Plan
 from tests.agreement.order import groups, stands_in_order
 from tests.engines.local.baton import by_turns
@@ -55,7 +55,7 @@ def check(seed: int, forwarding: str) -> None:
     capacity, rows, waits = chance.choice((2, 3, 8)), chance.choice((1, 1, 2, 5)), chance.choice((0.0, 0.5, 1.0))
     with by_turns(chance, capacity=capacity, rows=rows):
         cores: Cores = (
-            ChainDriver(plan, LocalSizes()) if forwarding == HANDSHAKE else LowLatency(plan, LocalSizes(), threads=True)
+            ChainDriver(plan, ChainTopology(plan.cores)) if forwarding == HANDSHAKE else LowLatency(plan, threads=True)
         )
         try:
             found, before = _fed(cores, judged.case, plan, chance, waits)

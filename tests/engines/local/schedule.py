@@ -1,4 +1,4 @@
-"""A handshake chain whose every step is chosen by a seed: the driver's sends and the cores' turns, one at a time."""
+"""A handshake chain whose every step is chosen by a seed: the driver's sends and the cores' actions, one at a time."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import random
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise, repeat
 from typing import Any
 
 import pyarrow as pa
 
 from handfast.core.planner import make_plan
-from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import Windows
 from handfast.engines.local.channel import Bell
-from handfast.engines.local.handshake import HandshakeChain, Message, R, S, Signal, turns
+from handfast.engines.local.handshake import HandshakeChain, Message, Signal
 from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, Horizon
+from handfast.flow.topology import ChainTopology, Side
 from handfast.plan import INDEX, LOCAL_JOINS, Plan
 from tests.judges.rows import multiset, result_of
 from tests.strategies import BANDS, SHAPES, Case
 
 _BURSTS = 10
 _BURST = 5_000_000  # microseconds
-_MOST_ROUNDS = 20_000  # of up to 40 steps: many times what any walk takes
+_MOST_ROUNDS = 20_000  # of up to 40 steps: many times what any chain takes
 
 Fed = tuple[Sequence[Block | None], Horizon]
 
@@ -54,28 +55,29 @@ def fed(case: Case, plan: Plan) -> Iterator[Fed]:
     yield stamped(none, END)
 
 
-class Walk:
+class ScheduledChain:
     """A chain without threads, and the messages that its driver still has to send."""
 
     def __init__(self, case: Case, *, cores: int, capacity: int, rows: int, local_join: str = INDEX) -> None:
-        plan = plan_of(case, local_join)
-        self.chain = HandshakeChain(plan, cores, LocalSizes(), capacity=capacity, driver=Bell())
+        plan, topology = plan_of(case, local_join), ChainTopology(cores)
+        self.chain = HandshakeChain(plan, topology, capacity=capacity, driver=Bell())
         self.found: list[pa.RecordBatch] = []
-        windows = Windows(plan, rows)
-        self.unsent: tuple[deque[Message], deque[Message]] = (deque(), deque())
+        windows = Windows(plan, topology, rows)
+        self.unsent: dict[Side, deque[Message]] = {end: deque() for end in Side}
         for step in fed(case, plan):
             for end, message in windows.messages(*step):
                 self.unsent[end].append(message)
-        for own in self.unsent:
+        for own in self.unsent.values():
             own.append(Signal.FLUSH)
-        sends = (lambda: self.send(R), lambda: self.send(S))
-        self.moves = [*sends, *(turn for core in self.chain.cores for turn in turns(core, self.found.append))]
+        sends = [partial(self.send, end) for end in Side]
+        actions = [action for core in self.chain.cores for action in core.actions(self.found.append)]
+        self.moves = [*sends, *actions]
 
-    def send(self, end: int) -> bool:
+    def send(self, end: Side) -> bool:
         """Let the driver send its next message at one end, if there is room for it."""
-        if not self.unsent[end] or not self.chain.entries[end].room:
+        if not self.unsent[end] or not self.chain.entrance(end).room:
             return False
-        self.chain.entries[end].send(self.unsent[end].popleft())
+        self.chain.entrance(end).send(self.unsent[end].popleft())
         return True
 
     def run(self, chance: random.Random) -> None:
@@ -85,7 +87,7 @@ class Walk:
             for _ in range(chance.randrange(1, 40)):
                 if any(weights):
                     chance.choices(self.moves, weights)[0]()
-            if not any(self.unsent) and self.chain.is_flushed and not sum(move() for move in self.moves):
+            if not any(self.unsent.values()) and self.chain.is_flushed and not sum(move() for move in self.moves):
                 return
         raise AssertionError("the chain does not come to its end")
 
@@ -94,13 +96,13 @@ class Walk:
         return multiset(row for batch in self.found for row in result_of(pa.Table.from_batches([batch])))
 
 
-def walked(case: Case, seed: int, *, cores: int) -> Counter[tuple[Any, ...]]:
+def found_by(case: Case, seed: int, *, cores: int) -> Counter[tuple[Any, ...]]:
     """What a chain finds when its steps are those of this seed."""
     chance = random.Random(seed)
     capacity, rows, local_join = chance.choice((2, 3, 8)), chance.choice((1, 1, 2, 5)), chance.choice(LOCAL_JOINS)
-    walk = Walk(case, cores=cores, capacity=capacity, rows=rows, local_join=local_join)
-    walk.run(chance)
-    return walk.rows()
+    scheduled = ScheduledChain(case, cores=cores, capacity=capacity, rows=rows, local_join=local_join)
+    scheduled.run(chance)
+    return scheduled.rows()
 
 
 def scheduled_case(seed: int) -> Case:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from handfast.cli.bench.balance import after_bursts
-from handfast.engines.local.balance import Cost, LocalSizes, relative_costs
+from handfast.engines.local.balance import Cost, relative_costs, shares
 
 
 def cost(*milliseconds: float) -> Cost:
@@ -23,19 +23,18 @@ def test_new_tuples_level_the_cores(seed: int) -> None:
     chance = random.Random(seed)
     sizes = [chance.randrange(1000) for _ in range(chance.randrange(1, 9))]
     count = chance.randrange(5000)
-    shares = LocalSizes().shares(sizes, [1.0] * len(sizes), count)
-    assert count == sum(shares)
-    assert all(share >= 0 for share in shares)
-    filled = [size + share for size, share in zip(sizes, shares, strict=True)]
-    touched = [size for size, share in zip(filled, shares, strict=True) if share]
+    each = shares(sizes, [1.0] * len(sizes), count)
+    assert count == sum(each)
+    assert all(share >= 0 for share in each)
+    filled = [size + share for size, share in zip(sizes, each, strict=True)]
+    touched = [size for size, share in zip(filled, each, strict=True) if share]
     # who got something stands at one level, and who got nothing stood above it
     assert max(touched, default=0) - min(touched, default=0) <= 1
-    assert all(size >= max(touched, default=0) - 1 for size, share in zip(sizes, shares, strict=True) if not share)
+    assert all(size >= max(touched, default=0) - 1 for size, share in zip(sizes, each, strict=True) if not share)
 
 
 def test_a_core_ten_times_slower_holds_a_tenth() -> None:
-    shares = LocalSizes().shares([0, 0, 0], [10.0, 1.0, 1.0], 2100)
-    assert [100, 1000, 1000] == shares
+    assert [100, 1000, 1000] == shares([0, 0, 0], [10.0, 1.0, 1.0], 2100)
 
 
 def test_small_differences_are_noise() -> None:

@@ -28,7 +28,7 @@ Check = Callable[[str, Counter[str], dict[str, StreamMetrics]], None]
 
 
 def case_of(seed: int, forwarding: str) -> Case:
-    """A case that can walk; where tuples need not walk, also of more streams and of rows that match nothing."""
+    """A case for a chain; without one, also of more streams and of rows that match nothing."""
     if forwarding == HANDSHAKE or seed % 4 < 2:
         return scheduled_case(seed)
     if seed % 4 == 2:
@@ -66,7 +66,7 @@ def adds_up(about: str, came: Counter[str], streams: dict[str, StreamMetrics]) -
         assert came[name] == own.rows_in == parts, f"{about}: {own}"
 
 
-@pytest.mark.parametrize("admission", ["block", "reject"])
+@pytest.mark.parametrize("admission", ["block", "overflow"])
 @pytest.mark.parametrize("forwarding", FORWARDING)
 def test_the_terms_add_up_after_every_push(forwarding: str, admission: str) -> None:
     for seed in range(CASES):
@@ -108,19 +108,19 @@ def what_is_over_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_over_forgotten(patch: pytest.MonkeyPatch) -> None:
-    expires, removes = Segment.expire, HandshakeCore._remove
+    expires, expires_in_chain = Segment.expire, HandshakeCore._expire
 
     def expire(own: Segment, is_over: Any) -> list[Block]:
         expires(own, is_over)
         return []
 
-    def remove(own: HandshakeCore, stream: int) -> None:
+    def expire_in_chain(own: HandshakeCore, stream: int) -> None:
         counted = list(own.expired)
-        removes(own, stream)
+        expires_in_chain(own, stream)
         own.expired = counted
 
     patch.setattr(Segment, "expire", expire)
-    patch.setattr(HandshakeCore, "_remove", remove)
+    patch.setattr(HandshakeCore, "_expire", expire_in_chain)
 
 
 MUTANTS = [tuples_lost, a_tuple_doubled, what_is_over_kept, what_is_over_forgotten]

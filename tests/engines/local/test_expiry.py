@@ -17,7 +17,7 @@ SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("x", pa.int64())])
 PUSHES = 1000  # of one tuple of each stream, a second apart
 WINDOW = 50  # tuples
 CORES = 2
-# channels may hold 64 messages each, removals among them: what these are for is held so much longer
+# channels may hold 64 messages each, expiries among them: what they are for is stored so much longer
 MOST = WINDOW + 64 * (CORES + 1) * 2
 
 

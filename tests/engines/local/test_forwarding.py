@@ -14,8 +14,8 @@ import pytest
 
 import handfast as hf
 from handfast.core.join_core import JoinCore
-from handfast.engines.local.layout import Layout
 from handfast.engines.local.options import HANDSHAKE, LOW_LATENCY
+from handfast.engines.local.placement import Placement
 from handfast.plan import LOCAL_JOINS
 from tests.agreement.order import groups, stands_in_order
 from tests.judges.rows import multiset, result_of, tables_of
@@ -80,7 +80,7 @@ def test_matches_in_order_come_in_order_from_every_number_of_cores(seed: int, fo
 
 
 @pytest.mark.parametrize("how", ["left", "semi"])
-def test_joins_that_cannot_walk_are_refused(how: str) -> None:
+def test_joins_that_a_chain_cannot_do_are_refused(how: str) -> None:
     spec = hf.JoinSpec(("r", "s"), "r.x = s.x", window="1 s", time="ts", how=how, lateness="1 s")
     with pytest.raises(hf.UnsupportedError, match=f"joins two streams with how='inner', not how='{how}'"):
         hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2, forwarding=HANDSHAKE))
@@ -149,7 +149,7 @@ def test_a_session_is_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cpu_that_is_gone_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handfast.engines.local.low_latency.layout", lambda cores: Layout((4095,) * cores, ""))
+    monkeypatch.setattr("handfast.engines.local.low_latency.placement", lambda cores: Placement((4095,) * cores, ""))
     session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2))
     session.push("r", table(1))
     assert 1 == sum(batch.num_rows for batch in session.push("s", table(2)))
@@ -166,7 +166,9 @@ def test_a_thread_that_cannot_start_leaves_none_behind(monkeypatch: pytest.Monke
         starts(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    with pytest.raises(hf.EngineError, match="gives no thread to a core: can't start new thread; ask for fewer cores"):
+    with pytest.raises(
+        hf.EngineError, match="cannot start a thread for every core: can't start new thread; ask for fewer cores"
+    ):
         hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=3))
     assert [] == own_threads()
 

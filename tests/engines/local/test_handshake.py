@@ -13,10 +13,11 @@ from handfast.core.join_core import JoinCore
 from handfast.core.span import TimeSpan
 from handfast.engines.local.chain_driver import Windows
 from handfast.engines.local.channel import Channel
-from handfast.engines.local.handshake import HandshakeCore, R, S, Signal
+from handfast.engines.local.handshake import HandshakeCore, Signal
 from handfast.flow.block import Block
 from handfast.flow.time import Horizon
-from tests.engines.local.schedule import Walk, bursty_case, scheduled_case, walked
+from handfast.flow.topology import R, S, Side
+from tests.engines.local.schedule import ScheduledChain, bursty_case, found_by, scheduled_case
 from tests.sampling import sampled
 from tests.strategies import SHAPES, Case
 
@@ -31,7 +32,7 @@ FLOOR = 3  # so many of them tell, at least
 def test_every_schedule_finds_what_the_oracle_finds(start: int, record_property: Callable[[str, object], None]) -> None:
     for seed in range(start, start + CHUNK):
         case = scheduled_case(seed)
-        found = walked(case, seed, cores=CORES[seed % len(CORES)])
+        found = found_by(case, seed, cores=CORES[seed % len(CORES)])
         assert case.expected_at_close() == found, f"seed {seed}: {case}"
     record_property("schedules", CHUNK)
 
@@ -41,7 +42,7 @@ def test_every_schedule_finds_what_the_oracle_finds(start: int, record_property:
 def test_thousands_of_schedules_find_what_the_oracle_finds(start: int) -> None:
     for seed in range(start, start + 500):
         case = scheduled_case(seed)
-        found = walked(case, seed, cores=CORES[seed % len(CORES)])
+        found = found_by(case, seed, cores=CORES[seed % len(CORES)])
         assert case.expected_at_close() == found, f"seed {seed}: {case}"
 
 
@@ -50,61 +51,63 @@ def test_thousands_of_schedules_find_what_the_oracle_finds(start: int) -> None:
 ROWS = pa.table({"ts": pa.array([0], pa.timestamp("us")), "x": [1]})
 
 
-def two_cores() -> Walk:
+def two_cores() -> ScheduledChain:
     """Two cores: r has entered at the left one, and s at the right one."""
     spec = {"on": "r.x = s.x", "window": "1 minute", "time": "ts"}
     tables = {"r": ROWS, "s": ROWS}
-    walk = Walk(Case(SHAPES[0], ("r", "s"), spec, "1 minute", tables, [tables], 2), cores=2, capacity=8, rows=1)
-    left, right = walk.chain.cores
-    assert walk.send(R)
-    assert walk.send(S)
-    assert left.process_left(walk.found.append)
-    assert right.process_right(walk.found.append)
-    return walk
+    scheduled = ScheduledChain(
+        Case(SHAPES[0], ("r", "s"), spec, "1 minute", tables, [tables], 2), cores=2, capacity=8, rows=1
+    )
+    left, right = scheduled.chain.cores
+    assert scheduled.send(Side.LEFT)
+    assert scheduled.send(Side.RIGHT)
+    assert left.process_left(scheduled.found.append)
+    assert right.process_right(scheduled.found.append)
+    return scheduled
 
 
-def crossing() -> Walk:
+def crossing() -> ScheduledChain:
     """r has been sent right and s left, and neither has been received: both are between the cores."""
-    walk = two_cores()
-    left, right = walk.chain.cores
+    scheduled = two_cores()
+    left, right = scheduled.chain.cores
     assert left.forward_r()
     assert right.forward_s()
     assert (1, 1) == (len(right.from_left), len(left.from_right))
-    return walk
+    return scheduled
 
 
 def test_tuples_that_cross_between_two_cores_do_not_miss_each_other() -> None:
-    walk = crossing()
-    left, right = walk.chain.cores
-    assert right.process_left(walk.found.append)  # r meets the copy of s that was kept
-    assert 1 == len(walk.found)
-    assert left.process_right(walk.found.append)
-    walk.run(random.Random(0))
-    assert 1 == sum(walk.rows().values())
+    scheduled = crossing()
+    left, right = scheduled.chain.cores
+    assert right.process_left(scheduled.found.append)  # r meets the copy of s that was kept
+    assert 1 == len(scheduled.found)
+    assert left.process_right(scheduled.found.append)
+    scheduled.run(random.Random(0))
+    assert 1 == sum(scheduled.rows().values())
 
 
 def test_tuples_that_have_met_do_not_meet_again() -> None:
-    walk = crossing()
-    left, right = walk.chain.cores
-    assert left.process_right(walk.found.append)  # s comes too late for r on the left core
-    assert [] == walk.found
-    assert right.process_left(walk.found.append)
-    assert 1 == len(walk.found)
-    walk.run(random.Random(0))
-    assert 1 == sum(walk.rows().values())
+    scheduled = crossing()
+    left, right = scheduled.chain.cores
+    assert left.process_right(scheduled.found.append)  # s comes too late for r on the left core
+    assert [] == scheduled.found
+    assert right.process_left(scheduled.found.append)
+    assert 1 == len(scheduled.found)
+    scheduled.run(random.Random(0))
+    assert 1 == sum(scheduled.rows().values())
 
 
 def test_what_met_on_the_left_core_does_not_meet_the_copy_on_the_right_one() -> None:
-    walk = two_cores()
-    left, right = walk.chain.cores
+    scheduled = two_cores()
+    left, right = scheduled.chain.cores
     assert right.forward_s()
-    assert left.process_right(walk.found.append)  # s meets r here, and is acknowledged
-    assert 1 == len(walk.found)
+    assert left.process_right(scheduled.found.append)  # s meets r here, and is acknowledged
+    assert 1 == len(scheduled.found)
     assert left.forward_r()
-    assert right.process_left(walk.found.append)  # the acknowledgement came first: the copy is gone
-    assert right.process_left(walk.found.append)
-    walk.run(random.Random(0))
-    assert 1 == sum(walk.rows().values())
+    assert right.process_left(scheduled.found.append)  # the acknowledgement came first: the copy is gone
+    assert right.process_left(scheduled.found.append)
+    scheduled.run(random.Random(0))
+    assert 1 == sum(scheduled.rows().values())
 
 
 # -- what the protocol is made of ----------------------------------------------------------------------------------
@@ -119,33 +122,25 @@ def no_copy(monkeypatch: pytest.MonkeyPatch) -> None:
         if core.forwarded > before:
             block = core.windows[S].popleft()
             core.forwarded -= 1
-            core._join.remove(S, block)
-            core._missing = getattr(core, "_missing", 0) + 1
+            core._copied -= len(block)
+            core._remove(S, block)
         return did
 
-    def remove(core: HandshakeCore, stream: int) -> None:
-        if stream == S and getattr(core, "_missing", 0) and core.left is not None:
-            core._missing -= 1
-        else:
-            removes(core, stream)
-
-    forwards, removes = HandshakeCore.forward_s, HandshakeCore._remove
+    forwards = HandshakeCore.forward_s
     monkeypatch.setattr(HandshakeCore, "forward_s", forward_s)
-    monkeypatch.setattr(HandshakeCore, "_remove", remove)
+    monkeypatch.setattr(HandshakeCore, "_acknowledge_s", lambda core: None)
 
 
 def copy_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The acknowledgement of a forwarded S block comes one block late."""
-    removes = HandshakeCore._remove
+    acknowledges = HandshakeCore._acknowledge_s
 
-    def remove(core: HandshakeCore, stream: int) -> None:
-        owed = getattr(core, "_owed", 0)
-        if stream == S and core.left is not None and not owed:
-            core._owed = 1
-        else:
-            removes(core, stream)
+    def acknowledge(core: HandshakeCore) -> None:
+        if getattr(core, "_owed", False):
+            acknowledges(core)
+        core._owed = True
 
-    monkeypatch.setattr(HandshakeCore, "_remove", remove)
+    monkeypatch.setattr(HandshakeCore, "_acknowledge_s", acknowledge)
 
 
 def ack_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +168,18 @@ def ack_dawdles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Channel, "send", send)
 
 
+def expiry_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver's expiry of a block goes before the tuples that are already in the channel."""
+    sends = Channel.send
+
+    def send(channel: Channel[Any], message: Any) -> None:
+        sends(channel, message)
+        if message is Signal.EXPIRE:
+            channel._messages.rotate(1)
+
+    monkeypatch.setattr(Channel, "send", send)
+
+
 def r_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forwarded R block stays in the core that it was sent from."""
     removes = JoinCore.remove
@@ -186,19 +193,19 @@ def r_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def r_passes_without_meeting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block of R is passed on by a core in the middle that it has not met."""
-    meets = HandshakeCore._meet
+    scans = HandshakeCore._scan_and_insert
 
-    def meet(core: HandshakeCore, stream: int, block: Block, give: Any) -> None:
+    def scan_and_insert(core: HandshakeCore, stream: int, block: Block, give: Any) -> None:
         if stream == R and core.right is not None and core.to_right.room > 1 and core.left is not None:
             core.to_right.send(block)
         else:
-            meets(core, stream, block, give)
+            scans(core, stream, block, give)
 
-    monkeypatch.setattr(HandshakeCore, "_meet", meet)
+    monkeypatch.setattr(HandshakeCore, "_scan_and_insert", scan_and_insert)
 
 
-def removed_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver's removals enter before the tuples that may still meet what they remove."""
+def expired_before_the_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver's expiries enter before the tuples that may still meet what expires."""
     sends = Windows.messages
 
     def messages(windows: Windows, *args: Any) -> Any:
@@ -208,8 +215,8 @@ def removed_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Windows, "messages", messages)
 
 
-def removed_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver removes blocks when half of their window is over."""
+def expired_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver lets blocks expire when half of their window is over."""
 
     def is_half_over(span: TimeSpan, block: Block, horizon: Horizon) -> bool:
         return block.most_time + span.length // 2 <= horizon.time
@@ -217,16 +224,16 @@ def removed_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimeSpan, "is_over", is_half_over)
 
 
-def too_many_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A removal that comes before its block removes another one besides."""
-    removes = HandshakeCore._remove
+def too_many_expired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An expiry removes two blocks, where there are two."""
+    expires = HandshakeCore._expire
 
-    def remove(core: HandshakeCore, stream: int) -> None:
-        removes(core, stream)
-        if core._is_last(stream) and len(core.windows[stream]) > core.forwarded:
-            removes(core, stream)
+    def expire(core: HandshakeCore, stream: int) -> None:
+        expires(core, stream)
+        if core.windows[stream]:
+            expires(core, stream)
 
-    monkeypatch.setattr(HandshakeCore, "_remove", remove)
+    monkeypatch.setattr(HandshakeCore, "_expire", expire)
 
 
 MUTANTS = [
@@ -236,9 +243,10 @@ MUTANTS = [
     ack_dawdles,
     r_kept,
     r_passes_without_meeting,
-    removed_early,
-    removed_too_soon,
-    too_many_removed,
+    expiry_overtakes,
+    expired_before_the_tuples,
+    expired_too_soon,
+    too_many_expired,
 ]
 
 
@@ -250,7 +258,7 @@ def test_the_schedules_catch_a_broken_rule(
 ) -> None:
     mutant(monkeypatch)
     told = sum(not holds(seed) for seed in range(MUTATED))
-    record_property(f"of {MUTATED} walks that tell {mutant.__name__}", told)
+    record_property(f"of {MUTATED} schedules that tell {mutant.__name__}", told)
     assert told >= FLOOR, f"only {told} of {MUTATED} schedules tell the broken chain from a right one"
 
 
@@ -258,6 +266,6 @@ def holds(seed: int) -> bool:
     """Whether a schedule finds what is right."""
     case = bursty_case(seed) if seed % 2 else scheduled_case(seed)
     try:
-        return case.expected_at_close() == walked(case, seed, cores=CORES[seed % len(CORES)])
+        return case.expected_at_close() == found_by(case, seed, cores=CORES[seed % len(CORES)])
     except Exception:  # noqa: BLE001 — what is broken may fail as it likes
         return False

@@ -1,4 +1,4 @@
-"""Driver, crew and ordered collector under adversarial schedules: whoever is let run next, the result is the same."""
+"""Driver, crew and merger under adversarial schedules: whoever is let run next, the result is the same."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from handfast.engines.local import chain_driver, low_latency
+from handfast.engines.local import low_latency, merger
 from handfast.engines.local.chain_driver import ChainDriver, Windows
 from handfast.engines.local.channel import Channel
-from handfast.engines.local.handshake import HandshakeChain, R, Signal
+from handfast.engines.local.handshake import HandshakeChain, Signal
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY
 from handfast.flow.block import HOME, Block
 from handfast.flow.order import RANK
+from handfast.flow.topology import R
 from tests.engines.local.driven import check, holds
 
 SCHEDULES = 40
@@ -46,15 +47,15 @@ def test_a_thousand_schedules_give_what_the_oracle_gives(start: int, forwarding:
 # -- a chain with a broken rule ------------------------------------------------------------------------------------
 
 
-def a_removal_lost(patch: Patch) -> None:
-    """Every third removal of the driver never enters the chain."""
+def an_expiry_lost(patch: Patch) -> None:
+    """Every third expiry that the driver sends never enters the chain."""
     sends = Windows.messages
 
     def messages(windows: Windows, *args: Any) -> Iterator[Any]:
         for message in sends(windows, *args):
-            lost = getattr(windows, "lost", 0) + (message[1] is Signal.ACK)
+            lost = getattr(windows, "lost", 0) + (message[1] is Signal.EXPIRE)
             setattr(windows, "lost", lost)  # noqa: B010 — a note of the test's own
-            if message[1] is not Signal.ACK or lost % 3:
+            if message[1] is not Signal.EXPIRE or lost % 3:
                 yield message
 
     patch.setattr(Windows, "messages", messages)
@@ -84,37 +85,34 @@ def a_bell_rung_before_the_message(patch: Patch) -> None:
 
 
 def matches_in_the_order_they_are_found(patch: Patch) -> None:
-    """The ordered collector gives in any order what may be given."""
-    for module in (chain_driver, low_latency):
+    """The merger gives in any order what may be given."""
+    for module in (merger, low_latency):
         patch.setattr(module, "by_rank", lambda batches: [batch.drop_columns([RANK]) for batch in batches])
 
 
 def matches_given_at_once(patch: Patch) -> None:
-    """The ordered collector does not wait for those of a lower rank."""
-    patch.setattr(Windows, "arrived", lambda windows, chain: np.inf)
+    """The merger does not wait for those of a lower rank."""
+    patch.setattr(Windows, "passed", lambda windows, chain: np.inf)
 
 
 def one_end_taken_for_both(patch: Patch) -> None:
-    """The ordered collector goes by what has arrived of R alone."""
-    arrives = Windows.arrived
+    """The merger goes by what has passed of R alone."""
+    passes = Windows.passed
 
-    def arrived(windows: Windows, chain: HandshakeChain) -> float:
-        arrives(windows, chain)
+    def passed(windows: Windows, chain: HandshakeChain) -> float:
+        passes(windows, chain)
         return windows._entered[R][0] if windows._entered[R] else np.inf
 
-    patch.setattr(Windows, "arrived", arrived)
+    patch.setattr(Windows, "passed", passed)
 
 
-def matches_taken_before_it_is_asked_what_has_arrived(patch: Patch) -> None:
+def matches_taken_before_it_is_asked_what_has_passed(patch: Patch) -> None:
     """What is found in between is held back, though others of a higher rank are given."""
 
     def collect(driver: ChainDriver) -> Iterator[pa.RecordBatch]:
         driver._crew.check()
-        found = [own.popleft() for own in driver._found for _ in range(len(own))]
-        arrived = driver._windows.arrived(driver.chain)
-        yield from (
-            (batch for _, batch in found) if driver._collector is None else driver._collector.take(found, arrived)
-        )
+        found = driver._merger.collect()
+        yield from driver._merger.give(found, driver._windows.passed(driver.chain))
 
     patch.setattr(ChainDriver, "_collect", collect)
 
@@ -160,13 +158,13 @@ def order_by_the_core_that_is_ahead(patch: Patch) -> None:
 
 # by forwarding, how many of the schedules tell a mutant at least
 MUTANTS = [
-    (HANDSHAKE, a_removal_lost, 12),
+    (HANDSHAKE, an_expiry_lost, 12),
     (HANDSHAKE, a_flush_that_overtakes, 10),
     (HANDSHAKE, a_bell_rung_before_the_message, 3),
     (HANDSHAKE, matches_in_the_order_they_are_found, 6),
     (HANDSHAKE, matches_given_at_once, 6),
     (HANDSHAKE, one_end_taken_for_both, 1),
-    (HANDSHAKE, matches_taken_before_it_is_asked_what_has_arrived, 1),
+    (HANDSHAKE, matches_taken_before_it_is_asked_what_has_passed, 1),
     (LOW_LATENCY, a_bell_rung_before_the_message, 10),
     (LOW_LATENCY, matches_in_the_order_they_are_found, 6),
     (LOW_LATENCY, a_block_with_two_homes, 4),

@@ -149,7 +149,7 @@ class Curious(Mapping[str, Any]):
 @pytest.mark.parametrize("call", ["metrics", "close", "poll", "late_rows"])
 def test_a_call_out_of_a_call_is_refused_and_the_session_goes_on(call: str) -> None:
     session = opened({})
-    with pytest.raises(hf.EngineError, match="in the midst of another call of this thread"):
+    with pytest.raises(hf.EngineError, match="This thread is already in a call of the session"):
         session.push_together(Curious(getattr(session, call)))
     in_threads(lambda: session.push("r", batch(0)))
     assert [(n, n) for n in range(ROWS)] == pairs(session.push("s", batch(0)))

@@ -21,7 +21,7 @@ _BURSTS = (50, 100, 4_000, 50, 20, 1_500, 800, 50, 50, 2_500)  # rows of the bat
 
 
 def after_bursts(forwarding: str, cores: int) -> float:
-    """The largest segment over the mean one, at the worst moment after one window, with bursts of skewed keys.
+    """The largest segment divided by the mean one, at the worst moment after one window, with bursts of skewed keys.
 
     A chain is looked at when it has come to rest.
     """
@@ -30,18 +30,18 @@ def after_bursts(forwarding: str, cores: int) -> float:
     options = LocalOptions(cores=cores, forwarding=forwarding, local_join=SCAN)
     session = Session(spec, {name: workload.schema(name) for name in ("r", "s")}, options)
     worst, start = 1.0, 0
-    for turn in range(4 * _WINDOW // sum(_BURSTS) + 4):
+    for again in range(4 * _WINDOW // sum(_BURSTS) + 4):
         for rows in _BURSTS:
             session.push_together({name: workload.table(name, start, start + rows) for name in ("r", "s")})
             start += rows
-            if start > _WINDOW and turn > 0:
+            if start > _WINDOW and again > 0:
                 worst = max(worst, _at_rest(session).balance)
     session.close()
     return worst
 
 
 def _at_rest(session: Session) -> Metrics:
-    """The metrics when nothing has moved between the cores for a while: one that works may have to wait for a CPU."""
+    """The metrics once nothing has moved for several looks in a row: one look may catch a core that waits for a CPU."""
     before, still = session.metrics(), 0
     while still < _LOOKS:
         sleep(0.005)
@@ -78,9 +78,9 @@ def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
     assert isinstance(session.cores, LowLatency)
     if times > 1:
         drag(session.cores.cores[0].join, times)
-    step = window // 64
+    rows = window // 64
     batches = [
-        {name: workload.table(name, start, start + step) for name in ("r", "s")} for start in range(0, step * 160, step)
+        {name: workload.table(name, start, start + rows) for name in ("r", "s")} for start in range(0, rows * 160, rows)
     ]
     begin = 0.0
     for k, batch in enumerate(batches):
@@ -88,4 +88,4 @@ def with_a_slow_core(cores: int, times: float, *, window: int) -> float:
         session.push_together(batch)
     seconds = perf_counter() - begin
     session.close()
-    return 32 * step * 2 * window / seconds
+    return 32 * rows * 2 * window / seconds

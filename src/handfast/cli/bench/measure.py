@@ -31,7 +31,7 @@ from handfast.plan import SCAN
 
 T = TypeVar("T")
 _STAT = Path("/proc/stat")
-_WARM = 15  # blocks that only warm up, and whose median is the pace of a moment
+_WARM = 15  # blocks that only warm up, and over which the pace of the machine is taken as a median
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def scan_speed(bench: Bench, sizes: KernelSizes, *, block: int, blocks: int) -> 
 def compare(bench: Bench, options: Mapping[str, LocalOptions], *, block: int, blocks: int) -> dict[str, list[Speed]]:
     """How fast each block of S meets a full window of R, in several sessions by turns; the first two only warm up.
 
-    The turns are as short as a block: what else the machine does meets all sessions alike.
+    A turn is as short as a block, so that whatever else the machine does affects all sessions alike.
     """
     sessions = {name: bench.session(own) for name, own in options.items()}
     speeds: dict[str, list[Speed]] = {name: [] for name in sessions}
@@ -119,7 +119,7 @@ def compare(bench: Bench, options: Mapping[str, LocalOptions], *, block: int, bl
 
 
 def checked(bench: Bench, options: Sequence[LocalOptions], *, block: int) -> int:
-    """How many matches a block of S has; an error where any of the options does not find those of the oracle."""
+    """How many matches a block of S has; raise an error if a session with any of these options finds others."""
     tables = {"r": bench.rows("r", 0, bench.window), "s": bench.rows("s", 0, block)}
     bound = bench.spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
     right = sorted(oracle.matches(bound, tables_of(tables)))
@@ -138,7 +138,7 @@ def quantile(values: Sequence[float] | NDArray[np.float64], share: float) -> flo
 
 
 def in_turns(runs: Mapping[str, Callable[[], T]], turns: int) -> dict[str, list[T]]:
-    """Each run once in every turn, so that what else the machine does meets all of them alike."""
+    """Make each run once in every turn, so that whatever else the machine does affects all of them alike."""
     results: dict[str, list[T]] = {name: [] for name in runs}
     for _ in range(turns):
         for name, run in runs.items():
@@ -188,10 +188,10 @@ class Latency:
 
 
 def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 0.5) -> Latency:
-    """Feed blocks of a stream by the clock, at a part of the load that the cores can bear, to both forwardings.
+    """Feed blocks of a stream to both forwardings, by the clock, at a part of the load that the cores can bear.
 
     What they can bear is seen as it goes, for a shared machine is faster in one second than in the next: blocks come
-    a scan's time ÷ load apart, with the median of the last scans. The walk gets its blocks just as far apart.
+    a scan's time ÷ load apart, with the median of the last scans. The handshake gets its blocks just as far apart.
     """
     session, scans, gaps = bench.session(_options(cores, LOW_LATENCY)), [], []
     start, stolen = perf_counter(), stolen_seconds()
@@ -204,17 +204,17 @@ def latency(bench: Bench, *, cores: int, block: int, blocks: int, load: float = 
     for k in range(_WARM):
         list(join(bench.rows("s", k * block, block)))
 
-    def pace() -> float:
+    def gap() -> float:
         gaps.append(statistics.median(scans[-_WARM:]) / load)
         return gaps[-1]
 
     batches = [bench.rows("s", k * block, block) for k in range(_WARM, _WARM + blocks)]
-    at_once = _waits(batches, pace, join)
+    at_once = _waits(batches, gap, join)
     share = (stolen_seconds() - stolen) / ((perf_counter() - start) * (os.cpu_count() or 1))
     session.close()
-    walk, apart = bench.session(_options(cores, HANDSHAKE)), iter(gaps)
-    walked = _waits(batches, lambda: next(apart), lambda batch: walk.push("s", batch), walk.close)
-    return Latency(at_once, walked, statistics.median(scans[_WARM:]), share)
+    handshake, same_gaps = bench.session(_options(cores, HANDSHAKE)), iter(gaps)
+    later = _waits(batches, lambda: next(same_gaps), lambda batch: handshake.push("s", batch), handshake.close)
+    return Latency(at_once, later, statistics.median(scans[_WARM:]), share)
 
 
 def stolen_seconds(stat: Path = _STAT) -> float:
@@ -231,7 +231,7 @@ def _options(cores: int, forwarding: str) -> LocalOptions:
 
 def _waits(
     batches: Sequence[pa.Table],
-    pace: Callable[[], float],
+    gap: Callable[[], float],
     join: Callable[[pa.Table], Iterable[pa.RecordBatch]],
     close: Callable[[], Iterable[pa.RecordBatch]] = tuple,
 ) -> NDArray[np.float64]:
@@ -248,7 +248,7 @@ def _waits(
 
     arrival = perf_counter()
     for batch, own in zip(batches, ids, strict=True):
-        arrival += pace()
+        arrival += gap()
         arrivals[own] = arrival
         sleep(max(0.0, arrival - perf_counter()))
         take(join(batch))

@@ -1,6 +1,6 @@
 """A model of the handshake chain, for more cores than a machine has, and for what a burst does to it.
 
-Nothing here is measured: what a pair and a message cost is, and comes in with `Machine`.
+Nothing is measured here. What a pair and a message cost was measured before, and comes in with `Machine`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heapreplace
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.engines.local.balance import LocalSizes
 from handfast.errors import SpecError
+from handfast.flow.topology import STREAMS, ChainTopology, R
 
 _BLOCKS = 64  # of either stream, that come to a core in a simulation at least; `_keeps_up` says why these suffice
 _MESSAGES = 4096  # of either stream, to all cores: a short chain is simulated for longer, as that costs no more
@@ -23,7 +23,7 @@ _HALVINGS = 10  # of the rates that are left: the answer is good to two thousand
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a core takes for its work, as measured on the machine that is extrapolated.
+    """What a core needs for its work, as measured on the machine that the model extrapolates.
 
     Attributes:
         pair_seconds: What trying one pair costs a core.
@@ -51,31 +51,33 @@ def square_root_law(machine: Machine, cores: int, window_seconds: float) -> floa
 
     At that rate 2 · rate · (rate · window / cores) pairs a second take a core all of its time [000 §5, Fig. 8].
     """
-    _check(cores, window_seconds)
+    _at_least(1, cores, "The number of cores")
+    if not 0 < window_seconds < math.inf:
+        raise SpecError(f"The window must last a positive number of seconds, not {window_seconds!r}")
     return math.sqrt(cores / (2 * window_seconds * machine.pair_seconds))
 
 
-def sustained(machine: Machine, cores: int, window_seconds: float) -> float:
+def sustained(machine: Machine, topology: ChainTopology, window_seconds: float) -> float:
     """The highest rate, in tuples a second and stream, at which the simulated chain keeps up [HSJ §5.4, Fig. 16].
 
     Both streams have that rate, and both windows are `window_seconds` long.
     """
     # Neither the scans nor the messages alone may take all the time. The bisection begins above that, so that it is
     # the simulation that finds the limit.
-    limit = square_root_law(machine, cores, window_seconds)
+    limit = square_root_law(machine, topology.cores, window_seconds)
     if machine.message_seconds:
         limit = min(limit, machine.block / (2 * machine.message_seconds))
     low, high = 0.0, 1.1 * limit
     for _ in range(_HALVINGS):
         rate = (low + high) / 2
-        if _keeps_up(machine, cores, window_seconds, rate):
+        if _keeps_up(machine, topology, window_seconds, rate):
             low = rate
         else:
             high = rate
     return low
 
 
-def _keeps_up(machine: Machine, cores: int, window_seconds: float, rate: float) -> bool:
+def _keeps_up(machine: Machine, topology: ChainTopology, window_seconds: float, rate: float) -> bool:
     """Whether the queues before the cores do not grow: whether no block ever waits for more than one other.
 
     In every period one block of R and one of S come to a core. At a load of up to 1 both are served within it, so
@@ -85,45 +87,46 @@ def _keeps_up(machine: Machine, cores: int, window_seconds: float, rate: float) 
     So few suffice because the simulation begins in the middle of a long run, with filled windows: every core has its
     full load from the first moment on, and no block needs to be followed from one end to the other.
     """
-    period = machine.block / rate
+    cores, period = topology.cores, machine.block / rate
     segment = rate * window_seconds / cores
     service = machine.message_seconds + machine.block * segment * machine.pair_seconds
-    # A block spends a like share of its window at every core; and where that holds less than a block, one block.
-    stand = max(window_seconds / cores, period)
+    # A block stays at every core for the same share of its window, but at least until the next block comes.
+    stay = max(window_seconds / cores, period)
     span = max(_BLOCKS, _MESSAGES // cores) * period
-    events = _arrivals(cores, period, stand, span)
+    events = _arrivals(topology, period, stay, span)
     heapify(events)
+    following = [[topology.following(core, stream) for core in range(cores)] for stream in STREAMS]
     free = [0.0] * cores  # when a core has served all that has come to it
     while events:
-        now, core, step = events[0]
+        now, core, stream = events[0]
         start = max(now, free[core])
         if start - now > (1 + _NOISE) * service:
             return False
         end = free[core] = start + service
-        following, then = core + step, max(now + stand, end)
-        if 0 <= following < cores and then < span:
-            heapreplace(events, (then, following, step))
+        then, receiver = max(now + stay, end), following[stream][core]
+        if receiver is not None and then < span:
+            heapreplace(events, (then, receiver, stream))
         else:
             heappop(events)
     return True
 
 
-def _arrivals(cores: int, period: float, stand: float, span: float) -> list[tuple[float, int, int]]:
-    """The blocks that no core of the simulation has served before: when, to which core, and the step to the next.
+def _arrivals(topology: ChainTopology, period: float, stay: float, span: float) -> list[tuple[float, int, int]]:
+    """The blocks that no core of the simulation has served before: when each comes, to which core, of which stream.
 
     These are all that enter the chain, and those that stood at another core when the simulation began.
     """
-    # Counted in blocks, not in seconds: block b comes to the core behind so many others at b · period + walked · stand,
+    # Counted in blocks, not in seconds: block b comes to the core behind so many others at b · period + passed · stay,
     # and rounding must not let one be counted twice, or not at all.
-    first = [-math.floor(walked * stand / period) for walked in range(cores)]
-    most = math.ceil(span / period) + 1  # in the span; of long windows, most blocks stand at one core beyond it
+    first = [-math.floor(passed * stay / period) for passed in range(topology.cores)]
+    most = math.ceil(span / period) + 1  # in the span; of long windows, most blocks stay at one core beyond it
     after = [most, *first]
     return [
-        event
-        for walked in range(cores)
-        for block in range(first[walked], min(after[walked], first[walked] + most))
-        if (now := max(0.0, block * period + walked * stand)) < span
-        for event in ((now, walked, 1), (now, cores - 1 - walked, -1))  # R walks right, S left
+        (now, core, stream)
+        for stream in STREAMS
+        for passed, core in enumerate(topology.path(stream))
+        for block in range(first[passed], min(after[passed], first[passed] + most))
+        if (now := max(0.0, block * period + passed * stay)) < span
     ]
 
 
@@ -152,17 +155,16 @@ class Bubble:
     gone_by_size: Counts
 
 
-def bubble(cores: int, window: int, burst: int, *, calm: int = 4, pace: int = 8) -> Bubble:
-    """Follow a burst of so many tuples that enters all at once, from a quarter window before to a quarter after it.
+def bubble(topology: ChainTopology, window: int, burst: int, *, calm: int = 4, pace: int = 8) -> Bubble:
+    """Follow a burst of R that enters all at once, from a quarter of a window before it until a quarter after it left.
 
     Args:
-        cores: The length of the chain.
+        topology: The chain; with its policy the sizes of neighbours decide.
         window: The length of the window, in steps.
         burst: Tuples that come in one step, beside those that always come.
         calm: Tuples that come in every step.
         pace: How many times faster than the calm stream comes a core can forward tuples.
     """
-    _at_least(1, cores, "The number of cores")
     _at_least(1, window, "The window's number of steps")
     _at_least(0, burst, "The burst's number of tuples")
     _at_least(1, calm, "The number of tuples in a calm step")
@@ -170,8 +172,8 @@ def bubble(cores: int, window: int, burst: int, *, calm: int = 4, pace: int = 8)
     before, after = window + window // 4, window + window // 4  # one window fills it, and is not shown
     arriving = np.full(before + after + 1, calm, dtype=np.int64)
     arriving[before] += burst
-    by_age = _by_age(cores, window, arriving)
-    by_size, gone_by_size = _by_size(cores, window, arriving, turns=calm * pace)
+    by_age = _by_age(topology, window, arriving)
+    by_size, gone_by_size = _by_size(topology, window, arriving, rounds=calm * pace)
     entered = np.cumsum(arriving)
     shown = slice(window, None)
     return Bubble(
@@ -189,49 +191,44 @@ def _gone(window: int, arriving: Counts) -> Counts:
     return np.concatenate([np.zeros(window, dtype=np.int64), np.cumsum(arriving)[:-window]])
 
 
-def _by_age(cores: int, window: int, arriving: Counts) -> Counts:
-    """The segments if a tuple of age a stands at core ⌊a / window · cores⌋."""
-    place = np.arange(window) * cores // window
-    sizes = np.zeros((len(arriving), cores), dtype=np.int64)
+def _by_age(topology: ChainTopology, window: int, arriving: Counts) -> Counts:
+    """The segments if a tuple of age a is at the core with the number ⌊a / window · cores⌋ on its path."""
+    path = list(topology.path(R))
+    sizes = np.zeros((len(arriving), topology.cores), dtype=np.int64)
     for age in range(window):
-        sizes[age:, place[age]] += arriving[: len(arriving) - age]
+        sizes[age:, path[age * topology.cores // window]] += arriving[: len(arriving) - age]
     return sizes
 
 
-def _by_size(cores: int, window: int, arriving: Counts, *, turns: int) -> tuple[Counts, Counts]:
-    """The segments if a core forwards its oldest tuple whenever the balance wants it, and how many are gone.
+def _by_size(topology: ChainTopology, window: int, arriving: Counts, *, rounds: int) -> tuple[Counts, Counts]:
+    """The segments if a core forwards its oldest tuple whenever the policy says so, and how many are gone.
 
-    A step gives every core so many turns. As in the chain, tuples that are over are removed at its end only: one
-    that has not come so far goes when it arrives there.
+    In a step there are so many rounds, and in a round every core may forward one tuple. As in the chain, tuples expire
+    at the last core only: one that has not come so far is removed when it arrives there.
     """
-    balance = LocalSizes()
-    sizes, history, removed = [0] * cores, [], []
+    first, last = topology.first(R), topology.last(R)
+    links = [(core, to) for core in topology.path(R) if (to := topology.following(core, R)) is not None]
+    sizes, history, removed = [0] * topology.cores, [], []
     gone = 0
     for entering, over in zip(arriving.tolist(), _gone(window, arriving).tolist(), strict=True):
-        sizes[0] += entering
-        for _ in range(turns):
-            leaving = min(over - gone, sizes[-1])
-            sizes[-1] -= leaving
+        sizes[first] += entering
+        for _ in range(rounds):
+            leaving = min(over - gone, sizes[last])
+            sizes[last] -= leaving
             gone += leaving
             # all cores look at once, then all forward
-            wanting = [core for core in range(cores - 1) if balance.forwards(sizes[core], sizes[core + 1])]
-            if not wanting:
+            forwarding = [(core, to) for core, to in links if topology.policy(sizes[core], sizes[to])]
+            if not forwarding:
                 break
-            for core in wanting:
+            for core, to in forwarding:
                 sizes[core] -= 1
-                sizes[core + 1] += 1
+                sizes[to] += 1
         history.append(list(sizes))
         removed.append(gone)
     return np.array(history, dtype=np.int64), np.array(removed, dtype=np.int64)
 
 
 # -- checks --------------------------------------------------------------------------------------
-
-
-def _check(cores: int, window_seconds: float) -> None:
-    _at_least(1, cores, "The number of cores")
-    if not 0 < window_seconds < math.inf:
-        raise SpecError(f"The window must last a positive number of seconds, not {window_seconds!r}")
 
 
 def _at_least(least: int, value: int, thing: str) -> None:

@@ -38,6 +38,7 @@ from handfast.cli.bench.measure import (
 from handfast.cli.bench.workload import Bench
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
+from handfast.flow.topology import ChainTopology
 from handfast.kernels.sizes import KernelSizes, Vectors
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
@@ -49,7 +50,7 @@ MODELLED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is run: enough to be measured, or only enough to be seen to run."""
+    """How much is run: enough to measure, or only enough to see that it runs."""
 
     turns: int
     samples: int
@@ -103,7 +104,7 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
         waits = _latency(report, size)
     with console.status("the model up to 1,024 cores"):
         machine = _machine(report, scans[1], size)
-        rates = {n: model.sustained(machine, n, MINUTES_15) for n in MODELLED}
+        rates = {n: model.sustained(machine, ChainTopology(n), MINUTES_15) for n in MODELLED}
         law = {n: model.square_root_law(machine, n, MINUTES_15) for n in MODELLED}
     report.figures["modelled"], report.figures["law"] = rates, law
     report.add(
@@ -135,8 +136,8 @@ def _cpu() -> str:
 
 def _check(cores: list[int]) -> None:
     every = [LocalOptions(cores=n, local_join=own) for n in cores for own in LOCAL_JOINS]
-    walking = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
-    checked(Bench(1_000, domain=1_000), [*every, *walking], block=500)
+    handshake = [LocalOptions(cores=n, forwarding=HANDSHAKE, local_join=own) for n in cores for own in LOCAL_JOINS]
+    checked(Bench(1_000, domain=1_000), [*every, *handshake], block=500)
 
 
 def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:
@@ -244,7 +245,7 @@ def _latency(report: Report, size: Size) -> dict[str, NDArray[np.float64]]:
 
 
 def _machine(report: Report, scans: list[Speed], size: Size) -> model.Machine:
-    """One core, and what a message costs it beside the pairs."""
+    """What a pair, and a message beside its pairs, cost one core."""
     pair = statistics.median(own.seconds / own.pairs for own in scans)
     message = statistics.median(message_seconds(pair, block=_BLOCK, blocks=200) for _ in range(size.turns))
     machine = model.Machine(pair_seconds=pair, message_seconds=message, block=_BLOCK)
@@ -272,7 +273,7 @@ def _draw(
     plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, simd)
     plots.bars(folder / "local-joins.png", "Local joins of a band, one core", label, joins)
     plots.latency(folder / "latency.png", waits)
-    seen = model.bubble(cores=12, window=240, burst=800)
+    seen = model.bubble(ChainTopology(12), window=240, burst=800)
     plots.bubble(folder / "bubble.png", seen.by_age, seen.by_size, seen.times)
 
 

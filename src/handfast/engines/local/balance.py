@@ -1,67 +1,52 @@
-"""Balance: which core takes the next tuples. The one place where this is decided [HSJ §4.3].
+"""Balance: what a tuple costs each core, and how new tuples are shared among cores that all see them.
 
-Where the tuples are does not change the result, so this is a matter of speed alone.
+Where tuples are stored does not change the result, so this is a matter of speed alone. When a core of a chain forwards
+is its topology's policy (`flow/topology.py`); it goes by the costs that are measured here.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
 
 _SLOW = 4.0  # a core counts as slow when a tuple costs it so many times what it costs the median one
 _SAMPLES = 16
 _WORTH_MEASURING = 1 << 20  # meetings; fewer cost much the same whether they are few or many
 
 
-class Balance(Protocol):
-    """How cores of different sizes, and of different speeds, share the tuples of a window."""
+def shares(sizes: Sequence[int], costs: Sequence[float], count: int) -> list[int]:
+    """How many of `count` new tuples each core stores, by how many it has and what a stored tuple costs it.
 
-    def forwards(self, own: float, neighbour: float) -> bool:
-        """Whether a core with a load of `own` forwards its oldest tuples to a neighbour with a load of its own."""
-        ...
-
-    def shares(self, sizes: Sequence[int], costs: Sequence[float], count: int) -> list[int]:
-        """How many of so many new tuples each core stores; `costs` is what a stored tuple costs there."""
-        ...
-
-
-class LocalSizes:
-    """By the sizes of the neighbours' windows, as water finds its level [HSJ Fig. 11]."""
-
-    def forwards(self, own: float, neighbour: float) -> bool:
-        return own > neighbour
-
-    def shares(self, sizes: Sequence[int], costs: Sequence[float], count: int) -> list[int]:
-        """Fill up the cores with the least load first, until all that is filled stands at one level."""
-        loads = [size * cost for size, cost in zip(sizes, costs, strict=True)]
-        order = sorted(range(len(sizes)), key=loads.__getitem__)
-        # the level at which the lowest cores together take exactly `count`
-        level, speed, filled = 0.0, 0.0, 0.0
-        for place, core in enumerate(order):
-            speed += 1 / costs[core]
-            filled += loads[core] / costs[core]
-            level = (count + filled) / speed
-            if place + 1 == len(order) or level <= loads[order[place + 1]]:
-                break
-        wanted = [max(0.0, (level - load) / cost) for load, cost in zip(loads, costs, strict=True)]
-        return _whole(wanted, count)
+    The cores with the least load are filled up first, until all that are filled stand at one level.
+    """
+    loads = [size * cost for size, cost in zip(sizes, costs, strict=True)]
+    order = sorted(range(len(sizes)), key=loads.__getitem__)
+    # the level at which the lowest cores together take exactly `count`
+    level, speed, filled = 0.0, 0.0, 0.0
+    for filling, core in enumerate(order, 1):
+        speed += 1 / costs[core]
+        filled += loads[core] / costs[core]
+        level = (count + filled) / speed
+        if filling == len(order) or level <= loads[order[filling]]:
+            break
+    wanted = [max(0.0, (level - load) / cost) for load, cost in zip(loads, costs, strict=True)]
+    return _whole(wanted, count)
 
 
 def _whole(wanted: Sequence[float], count: int) -> list[int]:
     """The shares as whole numbers that add up."""
-    shares = [int(share) for share in wanted]
-    rest = sorted(range(len(shares)), key=lambda core: (shares[core] - wanted[core], core))
-    left = count - sum(shares)
-    for turn in range(left):
-        shares[rest[turn % len(rest)]] += 1
-    return shares
+    whole = [int(share) for share in wanted]
+    rest = sorted(range(len(whole)), key=lambda core: (whole[core] - wanted[core], core))
+    left_over = count - sum(whole)
+    for extra in range(left_over):
+        whole[rest[extra % len(rest)]] += 1
+    return whole
 
 
 class Cost:
     """What a stored tuple costs one core, as measured: seconds for each new tuple that meets it.
 
-    The least of the last few measurements: whoever else used the CPU for a while does not make a core a slow one.
+    The least of the last few measurements: a core is not slow because something else used its CPU for a while.
     """
 
     def __init__(self) -> None:
@@ -73,7 +58,7 @@ class Cost:
         return min(self._measured) if len(self._measured) == _SAMPLES else None
 
     def measure(self, seconds: float, meetings: int) -> None:
-        """Take in how long so many meetings of two tuples took."""
+        """Take in a measurement: so many meetings of two tuples took so many seconds."""
         if meetings >= _WORTH_MEASURING:
             self._measured.append(seconds / meetings)
 

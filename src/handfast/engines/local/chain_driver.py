@@ -1,4 +1,4 @@
-"""The driver of a handshake chain: it feeds both ends, and alone says when tuples leave their windows [HSJ §4.4]."""
+"""The driver of a handshake chain: it feeds tuples in at both ends, and says which have expired [HSJ §4.4]."""
 
 from __future__ import annotations
 
@@ -7,61 +7,59 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
-from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
 
 from handfast.core.span import window_span
-from handfast.engines.local.balance import Balance
 from handfast.engines.local.channel import Bell
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
-from handfast.engines.local.handshake import HandshakeChain, HandshakeCore, Message, R, S, Signal, turns
-from handfast.engines.local.layout import layout
+from handfast.engines.local.handshake import HandshakeChain, HandshakeCore, Message, Signal
+from handfast.engines.local.merger import Merger
+from handfast.engines.local.placement import placement
 from handfast.flow.block import Block
 from handfast.flow.metrics import CoreMetrics
-from handfast.flow.order import RANK, by_rank
 from handfast.flow.time import Horizon
+from handfast.flow.topology import STREAMS, ChainTopology, Side
 from handfast.plan import Plan
 
 _CAPACITY = 64  # messages in a channel
 _ROWS = 256  # tuples in a block, at most: what moves, what is stored, what is removed
 
-Found = deque[tuple[float, pa.RecordBatch]]  # when, and what
-
 
 class ChainDriver:
-    """A handshake chain with a thread for every core. A match is given once its tuples have walked to one core."""
+    """A handshake chain with a thread for every core. A match is given once its tuples have come to the same core."""
 
-    def __init__(self, plan: Plan, balance: Balance) -> None:
-        self._driver = Bell()
-        self.chain = HandshakeChain(plan, plan.cores, balance, capacity=_CAPACITY, driver=self._driver)
-        self._found: list[Found] = [deque() for _ in self.chain.cores]
-        works = [_work(core, found, self._driver) for core, found in zip(self.chain.cores, self._found, strict=True)]
+    def __init__(self, plan: Plan, topology: ChainTopology) -> None:
+        self._bell = Bell()
+        self.chain = HandshakeChain(plan, topology, capacity=_CAPACITY, driver=self._bell)
+        self._merger = Merger(topology.cores, in_order=plan.join.spec.in_order)
+        works = [
+            _work(core, partial(self._merger.put, number), self._bell) for number, core in enumerate(self.chain.cores)
+        ]
         bells = [core.bell for core in self.chain.cores]
-        self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
+        self._crew = Crew(works, bells, self._bell, placement(topology.cores).cpus)
         weakref.finalize(self, self._crew.stop)
-        self._windows = Windows(plan, _ROWS)
-        # for each end, messages for which there was no room yet; removals go into the end opposite to their tuples
-        self._unsent: tuple[deque[Message], deque[Message]] = (deque(), deque())
-        self._collector = InOrder() if plan.join.spec.in_order else None
+        self._windows = Windows(plan, topology, _ROWS)
+        # for each end of the chain, messages for which there was no room yet
+        self._unsent: dict[Side, deque[Message]] = {end: deque() for end in Side}
 
     @property
     def held(self) -> float:
         """For how long, at most, a match was held back for the sake of the order, in seconds."""
-        return self._collector.held if self._collector is not None else 0.0
+        return self._merger.held
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         self._take(admitted, horizon)
-        for end in (R, S):
+        for end in Side:
             while self._unsent[end]:
                 self._crew.wait_until(partial(self._has_room, end))
                 self._send()
         yield from self._collect()
 
-    def _has_room(self, end: int) -> bool:
-        return self.chain.entries[end].room > 0
+    def _has_room(self, end: Side) -> bool:
+        return self.chain.entrance(end).room > 0
 
     def offer(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         self._take(admitted, horizon)
@@ -73,21 +71,22 @@ class ChainDriver:
 
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
         self._take(admitted, horizon)
-        for end in (R, S):
+        for end in Side:
             self._unsent[end].append(Signal.FLUSH)
         yield from self.feed([None, None], horizon)
         self._crew.wait_until(lambda: self.chain.is_flushed)
         self.stop()
         yield from self._collect()
 
-    def work(self) -> tuple[int, float]:
-        return max(((core.met, core.busy) for core in self.chain.cores), key=lambda work: work[1])
+    def busiest(self) -> tuple[int, float]:
+        return max(((core.joined, core.busy) for core in self.chain.cores), key=lambda own: own[1])
 
     def backlog(self) -> int:
-        return sum(len(message) for own in self._unsent for message in own if isinstance(message, Block))
+        return sum(len(message) for own in self._unsent.values() for message in own if isinstance(message, Block))
 
     def tally(self, stream: int) -> Tally:
-        unsent = sum(len(message) for message in self._unsent[stream] if isinstance(message, Block))
+        entering = self._unsent[self.chain.topology.entry(stream)]
+        unsent = sum(len(message) for message in entering if isinstance(message, Block))
         inside = self.chain.tally(stream)
         return Tally(unsent + inside.waiting, inside.live, inside.expired)
 
@@ -115,34 +114,31 @@ class ChainDriver:
         self._crew.stop()
 
     def _take(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
-        """Make messages of new blocks, and of the removals that are due."""
+        """Make messages of new blocks, and of the expiries that are due."""
         for end, message in self._windows.messages(admitted, horizon):
             self._unsent[end].append(message)
         self.chain.weigh()
 
     def _send(self) -> None:
         """Send what there is room for, each end in order."""
-        for entry, unsent in zip(self.chain.entries, self._unsent, strict=True):
-            while unsent and entry.room:
-                entry.send(unsent.popleft())
+        for end, unsent in self._unsent.items():
+            entrance = self.chain.entrance(end)
+            while unsent and entrance.room:
+                entrance.send(unsent.popleft())
 
     def _collect(self) -> Iterator[pa.RecordBatch]:
         self._crew.check()
-        # before the matches are taken: what had arrived by then has given all of its own
-        arrived = self._windows.arrived(self.chain)
-        found = [own.popleft() for own in self._found for _ in range(len(own))]
-        if self._collector is None:
-            yield from (batch for _, batch in found)
-        else:
-            yield from self._collector.take(found, arrived)
+        # before the matches are taken: what had passed all cores by then has found all of its own
+        passed = self._windows.passed(self.chain)
+        yield from self._merger.give(self._merger.collect(), passed)
 
 
-def _work(core: HandshakeCore, found: Found, driver: Bell) -> Callable[[], bool]:
+def _work(core: HandshakeCore, give: Callable[[pa.RecordBatch], None], driver: Bell) -> Callable[[], bool]:
     """A round of all that a core can do."""
-    steps = turns(core, lambda batch: found.append((perf_counter(), batch)))
+    actions = core.actions(give)
 
     def work() -> bool:
-        did = [step() for step in steps]
+        did = [action() for action in actions]
         if any(core.flushed):
             driver.ring()
         return any(did)
@@ -151,20 +147,23 @@ def _work(core: HandshakeCore, found: Found, driver: Bell) -> Callable[[], bool]
 
 
 class Windows:
-    """What the driver knows: which blocks are in the chain, in the order they entered it, and when each has to go."""
+    """What the driver knows: which blocks are in the chain, in the order they entered it, and when each expires."""
 
-    def __init__(self, plan: Plan, rows: int) -> None:
+    def __init__(self, plan: Plan, topology: ChainTopology, rows: int) -> None:
+        self._topology = topology
         self._rows = rows
         self._spans = [window_span(s.window, k) for k, s in enumerate(plan.join.spec.streams)]
         self._stamped = plan.join.stamped
         self.blocks: tuple[deque[Block], deque[Block]] = (deque(), deque())
-        self._entered: tuple[deque[int], deque[int]] = (deque(), deque())  # first ranks of blocks that still walk
-        self._arrived = [0, 0]
+        # of blocks that have not passed all cores, the first rank
+        self._entered: tuple[deque[int], deque[int]] = (deque(), deque())
+        self._passed = [0, 0]  # of both streams, how many blocks have
 
-    def messages(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[tuple[int, Message]]:
-        """What to send for new blocks, each with the stream at whose end it enters: tuples, then removals.
+    def messages(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[tuple[Side, Message]]:
+        """What to send for new blocks, each with the end at which it enters: first the tuples, then the expiries.
 
-        A removal enters at the other end than the tuples it removes: behind all that could still meet them.
+        A stream's expiries enter at its exit, which is where the other stream's tuples enter: so they come behind all
+        that can still meet what expires.
         """
         for stream, whole in enumerate(admitted):
             if whole is None:
@@ -175,40 +174,20 @@ class Windows:
                 self.blocks[stream].append(block)
                 if self._stamped:
                     self._entered[stream].append(sum(int(own[0]) for own in block.seen))
-                yield stream, block
-        for stream in (R, S):
+                yield self._topology.entry(stream), block
+        for stream in STREAMS:
             blocks, span = self.blocks[stream], self._spans[stream]
-            # the oldest first, as the chain removes them: one that is over waits for those before it
+            # the oldest first, as the chain removes them: one whose window is over waits for those before it
             while blocks and span.is_over(blocks[0], horizon):
                 blocks.popleft()
-                yield 1 - stream, Signal.ACK
+                yield self._topology.exit(stream), Signal.EXPIRE
 
-    def arrived(self, chain: HandshakeChain) -> float:
-        """The rank below which every tuple has walked past all cores."""
-        for stream, core in ((R, chain.cores[-1]), (S, chain.cores[0])):
-            while self._arrived[stream] < core.arrived[stream] and self._entered[stream]:
+    def passed(self, chain: HandshakeChain) -> float:
+        """The rank below which every tuple has passed all cores."""
+        for stream in STREAMS:
+            last = chain.last(stream)
+            while self._passed[stream] < last.arrived[stream] and self._entered[stream]:
                 self._entered[stream].popleft()
-                self._arrived[stream] += 1
-        walking = [own[0] for own in self._entered if own]
-        return min(walking, default=np.inf)
-
-
-class InOrder:
-    """Holds matches back until none of a lower rank can still be found: a punctuation from both ends says so."""
-
-    def __init__(self) -> None:
-        self._waiting: list[tuple[float, pa.RecordBatch]] = []
-        self.held = 0.0
-
-    def take(self, found: list[tuple[float, pa.RecordBatch]], arrived: float) -> Iterator[pa.RecordBatch]:
-        """The matches below the rank that all tuples have arrived up to, with those that waited."""
-        now, ready, waiting = perf_counter(), [], []
-        for when, batch in [*self._waiting, *found]:
-            below = batch.column(RANK).to_numpy() < arrived
-            if below.any():
-                ready.append(batch.filter(pa.array(below)))
-                self.held = max(self.held, now - when)
-            if not below.all():
-                waiting.append((when, batch.filter(pa.array(~below))))
-        self._waiting = waiting
-        yield from by_rank(ready)
+                self._passed[stream] += 1
+        on_their_way = [own[0] for own in self._entered if own]
+        return min(on_their_way, default=np.inf)

@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 class Bell:
-    """Wakes one sleeper: whoever rings after a change is heard, if not now then before the next sleep."""
+    """Wakes one thread. No ring is lost: a thread that is awake hears it before it sleeps again."""
 
     def __init__(self) -> None:
         self._rung: SimpleQueue[bool] = SimpleQueue()
 
     def ring(self) -> None:
-        """Wake the sleeper, or let it not fall asleep."""
+        """Wake the sleeper, or keep it from falling asleep."""
         # a token that is still there was put before the change and will be taken after it: then the change is seen
         if self._rung.empty():
             self._rung.put(True)
@@ -53,15 +53,15 @@ class Channel(Generic[T]):
 
     @property
     def first(self) -> T:
-        """The oldest message. It stays here, where it is counted, until its reader has done with it."""
+        """The oldest message. It stays here, where it is counted, until its reader is done with it."""
         return self._messages[0][1]
 
     def drop_first(self) -> None:
-        """Let the oldest message go: its reader has done with it."""
+        """Let the oldest message go: its reader is done with it."""
         self._messages.popleft()
         self.taken += 1
         self._writer.ring()
 
-    def held(self) -> list[tuple[int, T]]:
+    def messages(self) -> list[tuple[int, T]]:
         """The messages that are here at one moment, each with its number."""
         return list(self._messages)

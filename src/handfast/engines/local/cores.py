@@ -1,4 +1,4 @@
-"""What the engine asks of its cores, however they pass tuples on."""
+"""What the engine asks of its cores, whichever way tuples are forwarded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from handfast.flow.time import Horizon
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The tuples of a stream, each counted once, where it is.
-
-    Those on their way to a core, those that a core stores, and those that were stored and are gone.
-    """
+    """The tuples of a stream, each counted once: on its way to a core, stored at a core, or removed when it expired."""
 
     waiting: int
     live: int
@@ -34,9 +31,9 @@ class Cores(Protocol):
         ...
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
-        """Take in new blocks, at most one of each stream; give the matches that are there now.
+        """Take in new blocks, at most one of each stream; give the matches found by now.
 
-        `horizon` is what no later tuple can fall below.
+        No later tuple is below the `horizon`.
         """
         ...
 
@@ -45,11 +42,11 @@ class Cores(Protocol):
         ...
 
     def poll(self) -> Iterator[pa.RecordBatch]:
-        """The matches that have been found since the last time."""
+        """The matches that have been found since the last call."""
         ...
 
-    def work(self) -> tuple[int, float]:
-        """How many new tuples the busiest core has joined so far, and in how many seconds."""
+    def busiest(self) -> tuple[int, float]:
+        """How many new tuples the busiest core has joined so far, and in how many seconds of work."""
         ...
 
     def finish(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:

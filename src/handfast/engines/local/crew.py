@@ -1,4 +1,4 @@
-"""The crew: one thread for each core. A core that fails stops all, and its error reaches whoever asks next."""
+"""The crew: one thread for each core. When a core fails all threads stop, and the next call gets its error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import Thread, current_thread
 from time import perf_counter
 
 from handfast.engines.local.channel import Bell
-from handfast.engines.local.layout import pin
+from handfast.engines.local.placement import pin
 from handfast.errors import EngineError
 
 Work = Callable[[], bool]  # does something, if there is anything to do
@@ -16,22 +16,24 @@ Work = Callable[[], bool]  # does something, if there is anything to do
 class Crew:
     """Threads that work as long as there is something to do, and sleep until their bell rings."""
 
-    def __init__(self, works: Sequence[Work], bells: Sequence[Bell], boss: Bell, places: Sequence[int | None]) -> None:
+    def __init__(self, works: Sequence[Work], bells: Sequence[Bell], driver: Bell, cpus: Sequence[int | None]) -> None:
         self._bells = bells
-        self._boss = boss
+        self._driver = driver
         self._stopped = False
         self._error: BaseException | None = None
         self.idle = [0.0] * len(works)
         self._threads = [
-            Thread(target=self._run, args=(number, work, place), name=f"handfast core {number}", daemon=True)
-            for number, (work, place) in enumerate(zip(works, places, strict=True))
+            Thread(target=self._run, args=(number, work, cpu), name=f"handfast core {number}", daemon=True)
+            for number, (work, cpu) in enumerate(zip(works, cpus, strict=True))
         ]
         try:
             for thread in self._threads:
                 thread.start()
         except RuntimeError as error:
             self.stop()
-            raise EngineError(f"The system gives no thread to a core: {error}; ask for fewer cores") from error
+            raise EngineError(
+                f"The system cannot start a thread for every core: {error}; ask for fewer cores"
+            ) from error
 
     def check(self) -> None:
         """Raise the error of a core that has failed."""
@@ -49,16 +51,16 @@ class Crew:
                 thread.join()
 
     def wait_until(self, done: Callable[[], bool]) -> None:
-        """Sleep until something is so, or a core fails."""
+        """Sleep until a condition holds, or a core fails."""
         while not done():
             self.check()
-            self._boss.wait()
+            self._driver.wait()
         self.check()
 
-    def _run(self, number: int, work: Work, place: int | None) -> None:
+    def _run(self, number: int, work: Work, cpu: int | None) -> None:
         bell = self._bells[number]
         try:
-            pin(place)
+            pin(cpu)
             while not self._stopped:
                 if not work():
                     start = perf_counter()
@@ -70,4 +72,4 @@ class Crew:
             for other in self._bells:
                 other.ring()
         finally:
-            self._boss.ring()
+            self._driver.ring()

@@ -1,4 +1,4 @@
-"""The join of tables in this process: stamps where windows count, and the cores behind them."""
+"""The join of tables in this process: they are stamped where windows count rows, then joined by the cores."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import pyarrow as pa
 
 from handfast.core.bounded import run_bounded, slices
 from handfast.core.routing.router import Router
-from handfast.engines.local.balance import LocalSizes
 from handfast.engines.local.chain_driver import ChainDriver
-from handfast.engines.local.layout import layout, threads
+from handfast.engines.local.placement import pinned_threads, placement
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.order import by_rank
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END
+from handfast.flow.topology import ChainTopology
 from handfast.flow.wide import narrowed
 from handfast.plan import Plan
 
 
 def described(plan: Plan) -> tuple[str, str] | None:
-    """How the cores run, in words, and why they run there; None for one that runs in the caller's thread."""
+    """How the cores run, in words, and why; None for a single core that runs in the caller's thread."""
     if plan.cores == 1 and not plan.routing.is_handshake:
         return None
-    return f"{plan.cores} thread{'s' * (plan.cores > 1)}", layout(plan.cores).reason
+    return f"{plan.cores} thread{'s' * (plan.cores > 1)}", placement(plan.cores).reason
 
 
 def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -34,25 +34,25 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     blocks: Sequence[Block | None] = [split(plan.join, k, as_batch(tables[name]))[0] for k, name in named]
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
-    rows = _walked(plan, blocks) if plan.routing.is_handshake else _divided(plan, blocks)
+    rows = _by_handshake(plan, blocks) if plan.routing.is_handshake else _divided(plan, blocks)
     schema = result_schema(plan, tables)
     return pa.Table.from_batches(narrowed(rows, schema), schema)
 
 
 def _divided(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
-    """The matches at all cores, each of which runs its share from start to end."""
+    """The matches of cores that each join their share from start to end, side by side."""
     routers = [Router(plan, stream, in_turn=True) for stream in range(len(blocks))]
     sent = [router.route(b) if b is not None else {} for router, b in zip(routers, blocks, strict=True)]
     shares = [[[own[core]] if core in own else [] for own in sent] for core in range(plan.cores)]
-    with threads(plan.cores) as crew:
-        found = list(crew.map(lambda share: list(run_bounded(plan, share)), shares))
+    with pinned_threads(plan.cores) as pool:
+        found = list(pool.map(lambda share: list(run_bounded(plan, share)), shares))
     given = (batch for own in found for batch in own)
     yield from by_rank(given) if plan.join.spec.in_order else given
 
 
-def _walked(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
+def _by_handshake(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
     """The matches of a handshake chain that is fed in order."""
-    cores = ChainDriver(plan, LocalSizes())
+    cores = ChainDriver(plan, ChainTopology(plan.cores))
     try:
         for arrivals, horizon in slices(plan, [[b] if b is not None else [] for b in blocks]):
             feed = cores.finish if horizon.time == END else cores.feed

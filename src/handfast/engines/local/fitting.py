@@ -1,4 +1,4 @@
-"""Rows that are pushed, as their stream's schema has them; what does not fit is refused."""
+"""Pushed rows, brought to the columns and types of their stream's schema; a batch that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from handfast.spec.types import Kind
 
 
 def fitting(stream: str, rows: Any, wanted: pa.Schema) -> pa.RecordBatch:
-    """A batch of a stream, Arrow, pandas or Polars, with the columns and types that are wanted of it."""
+    """A batch of a stream, given as Arrow, pandas or Polars, with the columns and types of the wanted schema."""
     table = as_table(rows, stream)
     missing = [name for name in wanted.names if name not in table.schema.names]
     extra = [name for name in table.schema.names if name not in wanted.names]

@@ -1,8 +1,8 @@
 """Low-latency forwarding: a block is rushed past all cores on arrival and stored at its home core.
 
 In one process rushing costs nothing: every core is handed the same block. A match is found as soon as its last tuple
-has come, and nothing has to be acknowledged. Where an index divides the tuples (by key or by stripe), a core gets only
-those that can match there; otherwise it gets all, and the balance says whose home it is.
+has come, and nothing has to be acknowledged. Where tuples are divided by key or by stripe, a core gets only those that
+can match there; otherwise every core gets all of them, and the balance decides which core stores which.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from handfast.core.join_core import JoinCore
 from handfast.core.routing.router import Router
-from handfast.engines.local.balance import Balance, Cost, relative_costs
+from handfast.engines.local.balance import Cost, relative_costs, shares
 from handfast.engines.local.channel import Bell, Channel
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
-from handfast.engines.local.layout import layout
+from handfast.engines.local.placement import placement
 from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.order import by_rank
@@ -35,22 +35,22 @@ _CAPACITY = 64  # steps that a core may be behind
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a core is to take in."""
+    """What one core is handed at a time: a block of each stream, and the horizon up to which tuples expire."""
 
     number: int
     blocks: list[Block | None]
     horizon: Horizon
 
     def at_home(self, stream: int) -> int:
-        """How many tuples of a stream are at home at the core."""
+        """How many tuples of a stream have this core as their home."""
         block = self.blocks[stream]
         return block.at_home if block is not None else 0
 
     @property
     def home_bytes(self) -> int:
-        """What the tuples take that are at home at the core."""
-        held = [block for block in self.blocks if block is not None]
-        return sum(block.batch.nbytes * block.at_home // len(block) for block in held)
+        """How many bytes those tuples take."""
+        blocks = [block for block in self.blocks if block is not None]
+        return sum(block.batch.nbytes * block.at_home // len(block) for block in blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Core:
         self.found: deque[tuple[int, float, pa.RecordBatch]] = deque()  # step, when, matches
         none = (0,) * len(plan.join.schemas)
         self.book = _Book(0, none, none)
-        self.met = 0
+        self.joined = 0
         self.cost = Cost()
         self.scanned = self.matched = 0
         self.busy = 0.0
@@ -93,13 +93,13 @@ class _Core:
         return True
 
     def read(self) -> tuple[list[_Step], _Book]:
-        """The steps that wait to be taken in, and what has become of the others; the core may be at work."""
-        held = [step for _, step in self.steps.held()]
+        """The steps that still wait, and what became of the others; it may be read while the core works."""
+        sent = [step for _, step in self.steps.messages()]
         book = self.book  # after the steps: what was taken in meanwhile is told by its number
-        return [step for step in (*held, *self.unsent) if step.number > book.done], book
+        return [step for step in (*sent, *self.unsent) if step.number > book.done], book
 
     def take_in(self, step: _Step) -> None:
-        """Join the step's blocks with what is stored, then store what is at home here."""
+        """Join a step's blocks with what is stored, then store the tuples whose home is here."""
         start, live = perf_counter(), [segment.live for segment in self.join.segments]
         total = sum(live)
         meetings = sum(len(block) * (total - live[k]) for k, block in enumerate(step.blocks) if block is not None)
@@ -110,17 +110,16 @@ class _Core:
         self.busy += seconds
         self.scanned += meetings
         self.cost.measure(seconds, meetings)
-        self.met += sum(len(block) for block in step.blocks if block is not None)
+        self.joined += sum(len(block) for block in step.blocks if block is not None)
         stored = tuple(sum(block.at_home for block in segment.blocks) for segment in self.join.segments)
         self.book = _Book(step.number, stored, tuple(self.join.expired))
 
 
 class LowLatency:
-    """The cores of a join whose tuples are stored once and meet at once; in threads, or one after the other."""
+    """The cores of a join by low-latency forwarding: in threads, or one after the other in the caller's."""
 
-    def __init__(self, plan: Plan, balance: Balance, *, threads: bool) -> None:
+    def __init__(self, plan: Plan, *, threads: bool) -> None:
         self._plan = plan
-        self._balance = balance
         self._driver = Bell()
         self.cores = [_Core(plan, self._driver) for _ in range(plan.cores)]
         self._routers = [Router(plan, stream, in_turn=True) for stream in range(len(plan.join.schemas))]
@@ -130,7 +129,7 @@ class LowLatency:
         self._crew: Crew | None = None
         if threads:
             works, bells = [core.work for core in self.cores], [core.bell for core in self.cores]
-            self._crew = Crew(works, bells, self._driver, layout(plan.cores).places)
+            self._crew = Crew(works, bells, self._driver, placement(plan.cores).cpus)
             weakref.finalize(self, self._crew.stop)
 
     def feed(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[pa.RecordBatch]:
@@ -168,12 +167,12 @@ class LowLatency:
                 core.steps.send(core.unsent.popleft())
 
     def _is_done(self) -> bool:
-        """Whether every core has taken in all there is; sends what was kept."""
+        """Whether every core has taken in all steps; sends those for which there was no room before."""
         self._send()
         return all(core.book.done == self._step for core in self.cores)
 
     def poll(self) -> Iterator[pa.RecordBatch]:
-        """The matches that can be given now; in order, those of the steps that all cores have taken in."""
+        """The matches that can be given now; in order, only those of steps that every core has done."""
         self._send()
         if self._crew is not None:
             self._crew.check()
@@ -188,7 +187,7 @@ class LowLatency:
         self._given = complete
 
     def _of_step(self, step: int) -> Iterator[pa.RecordBatch]:
-        """The matches that a step has brought on all cores."""
+        """What all cores have found in one step."""
         for core in self.cores:
             while core.found and core.found[0][0] == step:
                 _, when, batch = core.found.popleft()
@@ -206,8 +205,8 @@ class LowLatency:
     def room(self) -> float:
         return inf if all(core.steps.room > len(core.unsent) for core in self.cores) else 0
 
-    def work(self) -> tuple[int, float]:
-        return max(((core.met, core.busy) for core in self.cores), key=lambda work: work[1])
+    def busiest(self) -> tuple[int, float]:
+        return max(((core.joined, core.busy) for core in self.cores), key=lambda own: own[1])
 
     def stored_bytes(self) -> int:
         queued = sum(step.home_bytes for core in self.cores for step in core.read()[0])
@@ -241,11 +240,11 @@ class LowLatency:
         return [router.route(block) if block is not None else {} for router, block in pairs]
 
     def _rushed(self, stream: int, block: Block) -> dict[int, Block]:
-        """The whole block to every core; its tuples are at home where the balance says."""
+        """Every core with the whole block; the balance decides which core is the home of which tuple."""
         each = [core.read() for core in self.cores]
         sizes = [own.live[stream] + sum(step.at_home(stream) for step in steps) for steps, own in each]
         costs = relative_costs([core.cost for core in self.cores])
-        ends = np.cumsum(self._balance.shares(sizes, costs, len(block)))
+        ends = np.cumsum(shares(sizes, costs, len(block)))
         sent, start = {}, 0
         for number, end in enumerate(ends.tolist()):
             flags = np.zeros(len(block), np.uint8)

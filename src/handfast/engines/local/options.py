@@ -1,4 +1,4 @@
-"""What can be tuned of the local engine."""
+"""The local engine's options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from handfast.errors import SpecError
 from handfast.plan import INDEX, LOCAL_JOINS
 
 LOW_LATENCY, HANDSHAKE = FORWARDING = ("low-latency", "handshake")
-BLOCK, REJECT, SHED = ADMISSION = ("block", "reject", "shed")
+BLOCK, OVERFLOW, SHED = ADMISSION = ("block", "overflow", "shed")
 UNIFORM, OLDEST = SHEDDING = ("uniform", "oldest")
 _CHOICES = {"forwarding": FORWARDING, "local_join": LOCAL_JOINS, "admission": ADMISSION, "shedding": SHEDDING}
 
@@ -19,20 +19,22 @@ class LocalOptions:
 
     Args:
         cores: How many JoinCores share the windows. The result is the same for every number.
-        forwarding: How tuples meet. "low-latency": each is shown, when it comes, to every core that may hold partners,
-            and stored at one; a match is given at once. "handshake": two streams walk past each other along the cores,
-            as in the paper; a match is given when its tuples have walked to one core. The result is the same.
+        forwarding: How tuples meet. "low-latency": on arrival each is shown to every core that may hold partners, and
+            stored at one; a match is given at once. "handshake": two streams pass each other along a chain of cores,
+            as in the paper; a match is given when both of its tuples have come to the same core. The result is the
+            same.
         local_join: How a core finds what may match: "index" (by hash and by buckets, where the predicate offers them),
             "merge" (of sorted blocks, where it has a band) or "scan" (every pair). The result is the same.
         admission: What a session does with rows that come faster than they can be joined. "block": `push` returns when
-            its rows have been joined. "reject" and "shed" never wait: `push` returns the matches that are there by
-            then, `poll` those that came since, and rows that find no room are refused. "shed" also refuses a part of
-            the rows before that, so that the cores are no busier than `target_load`. Either way they count as shed.
-        capacity: With "reject" and "shed", how many rows may wait to be joined, beside those that wait for their place.
-        shedding: With "shed", which rows of a batch are refused: "uniform", any, or "oldest", the lowest times.
+            its rows have been joined. "overflow" and "shed" never wait: `push` returns the matches found by then,
+            `poll` those found since, and rows that find no room are shed. "shed" also sheds a part of the rows before
+            it comes to that, so that the cores are no busier than `target_load`.
+        capacity: With "overflow" and "shed", how many rows may wait to be joined, not counting those that wait for
+            their place in the order to be final.
+        shedding: With "shed", which rows of a batch are shed: "uniform", any, or "oldest", those of the lowest times.
         target_load: With "shed", how busy the cores should be, from 0 to 1.
         memory_limit: In a session, how many bytes the stored tuples may take; a batch that would go beyond it is
-            refused before anything is lost.
+            refused with an error, and nothing is lost.
     """
 
     cores: int = 1
@@ -45,8 +47,8 @@ class LocalOptions:
     memory_limit: int | None = None
 
     @property
-    def walks(self) -> bool:
-        """Whether the streams walk past each other in a handshake chain."""
+    def handshake(self) -> bool:
+        """Whether tuples are forwarded along a chain by handshake."""
         return self.forwarding == HANDSHAKE
 
     def __post_init__(self) -> None:

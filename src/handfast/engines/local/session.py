@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from handfast.core.planner import make_plan
-from handfast.engines.local.balance import LocalSizes
+from handfast.engines.local.admission_control import AdmissionControl
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
-from handfast.engines.local.door import Door
 from handfast.engines.local.engine import result_schema
 from handfast.engines.local.fitting import fitting
 from handfast.engines.local.low_latency import LowLatency
@@ -29,6 +28,7 @@ from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
+from handfast.flow.topology import ChainTopology
 from handfast.flow.wide import narrowed, wide_schema
 from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL, JoinSpec
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 
 def _alone(method: Callable[Concatenate[Session, _P], _T]) -> Callable[Concatenate[Session, _P], _T]:
-    """The method as one call at a time: other threads wait; one that is interrupted closes the session."""
+    """Let in one call of the method at a time: other threads wait, and an interrupted call closes the session."""
 
     @wraps(method)
     def called(session: Session, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -47,7 +47,7 @@ def _alone(method: Callable[Concatenate[Session, _P], _T]) -> Callable[Concatena
         with session._lock:
             if session._called:
                 raise EngineError(
-                    "The session is in the midst of another call of this thread; call it when that has returned"
+                    "This thread is already in a call of the session; call it again when that has returned"
                 )
             try:
                 session._called = True
@@ -64,7 +64,7 @@ def _alone(method: Callable[Concatenate[Session, _P], _T]) -> Callable[Concatena
 
 
 class Session:
-    """A join in this process that takes batches as they come. Any thread may call it: one call at a time is let in."""
+    """A join in this process that takes batches as they come. Any thread may call it; calls run one at a time."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Session:
                 )
         arrow = [wide_schema(self._schemas[name]) for name in spec.names]
         wanted = self._options
-        self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.walks)
+        self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.handshake)
         self._schema = result_schema(self._plan, {name: empty(schema) for name, schema in self._schemas.items()})
         self._admission = Admission(bound)
         self._stamper = Stamper(bound) if bound.stamped else None
@@ -112,7 +112,7 @@ class Session:
         self._rejected: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
         self._shed: dict[str, list[pa.RecordBatch]] = {name: [] for name in spec.names}
         self._counts = {what: dict.fromkeys(spec.names, 0) for what in ("late", "rejected", "shed")}
-        self._door = Door(self._options)
+        self._control = AdmissionControl(self._options)
         self._matches = 0
         self._left = self._closed = self._called = False
         self._process = os.getpid()
@@ -134,14 +134,14 @@ class Session:
 
     @_alone
     def push_together(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
-        """Take in one batch of several streams at once: late is what the watermark had passed before any of them."""
+        """Take in one batch of several streams: late is a row below the watermark as it stood before all of them."""
         if not isinstance(streams, Mapping):
             raise SpecError(f"The batches must be given by stream, like {{'r': rows}}, not as {streams!r}")
         return self._push(streams)
 
     @_alone
     def advance(self, stream: str, time: Moment) -> list[pa.RecordBatch]:
-        """Say that a stream has come to a time (microseconds since 1970, or a datetime), though no row shows it."""
+        """Say that a stream has reached a time (microseconds since 1970, or a datetime), though no row shows it."""
         self._check_open()
         at = parse_moment(time, what="The time that a stream has come to")
         position = self._position(stream)
@@ -151,7 +151,7 @@ class Session:
 
     @_alone
     def close(self) -> list[pa.RecordBatch]:
-        """End every stream; give the matches that waited for what might still come."""
+        """End every stream; give the matches that could not be decided before."""
         if self._closed:
             return []
         none: list[Block | None] = [None] * len(self._schemas)
@@ -171,12 +171,12 @@ class Session:
 
     @_alone
     def shed_rows(self) -> dict[str, pa.Table]:
-        """The rows of each stream since the last call that were refused because there was too much to do."""
+        """The rows of each stream since the last call that were shed because there was too much to do."""
         return self._drained(self._shed)
 
     @_alone
     def poll(self) -> list[pa.RecordBatch]:
-        """The matches that have been found since the last call: where `push` does not wait for its own."""
+        """The matches that have been found since the last call, where `push` does not wait for them."""
         if self._closed:
             return []
         return self._guarded(self.cores.poll)
@@ -219,55 +219,55 @@ class Session:
         batches: Mapping[str, pa.RecordBatch],
         parted: Mapping[str, tuple[Block | None, pa.RecordBatch | None]],
     ) -> Iterable[pa.RecordBatch]:
-        """The matches that batches bring, each parted into rows with a valid time and rows without."""
+        """The matches that batches bring; each batch comes split into rows with a valid time and rows without."""
         blocks: list[Block | None] = [None] * len(self._schemas)
         for name, (block, rejected) in parted.items():
             self._rows_in[name] += batches[name].num_rows
             blocks[self._position(name)] = block
             if rejected is not None:
-                self._refuse("rejected", self._rejected, name, rejected)
-        self._control(blocks)
+                self._set_aside("rejected", self._rejected, name, rejected)
+        self._shed_from(blocks)
         return self._joined(blocks, progress_of(blocks))
 
     def _joined(self, blocks: list[Block | None], reached: Progress) -> Iterable[pa.RecordBatch]:
-        """The matches that tuples bring which are not late, and how far the streams have come."""
+        """The matches of the tuples that are not late; afterwards the streams have come as far as `reached` says."""
         admitted, late = self._admission.admit(blocks, reached, self._now())
-        for name, held_back in zip(self._schemas, late, strict=True):
-            if held_back is not None:
-                self._refuse("late", self._late, name, held_back.batch)
-        feed = self.cores.offer if self._door.never_stalls else self.cores.feed
+        for name, block in zip(self._schemas, late, strict=True):
+            if block is not None:
+                self._set_aside("late", self._late, name, block.batch)
+        feed = self.cores.offer if self._control.never_stalls else self.cores.feed
         return feed(*self._stamped(admitted, self._admission.watermark))
 
     def _now(self) -> int:
         return int(self._clock() * 1_000_000)
 
-    def _control(self, blocks: list[Block | None]) -> None:
-        """Leave out of the blocks what is refused because there is too much to do."""
-        if not self._door.never_stalls:
+    def _shed_from(self, blocks: list[Block | None]) -> None:
+        """Take out of the blocks the rows that are shed because there is too much to do."""
+        if not self._control.never_stalls:
             return
-        self._door.observe(sum(len(b) for b in blocks if b is not None), self._clock(), self.cores.work())
+        self._control.observe(sum(len(b) for b in blocks if b is not None), self._clock(), self.cores.busiest())
         backlog = self.cores.backlog()
         for stream, (name, block) in enumerate(zip(self._schemas, blocks, strict=True)):
             if block is None:
                 continue
-            refused = self._door.refused(block.times, backlog, self.cores.room())
-            backlog += int(np.count_nonzero(~refused))
-            if refused.any():
-                self._refuse("shed", self._shed, name, block.take(refused).batch)
-                blocks[stream] = block.take(~refused) if not refused.all() else None
+            shed = self._control.shed(block.times, backlog, self.cores.room())
+            backlog += int(np.count_nonzero(~shed))
+            if shed.any():
+                self._set_aside("shed", self._shed, name, block.take(shed).batch)
+                blocks[stream] = block.take(~shed) if not shed.all() else None
 
     def _stamped(self, admitted: Sequence[Block | None], watermark: int) -> tuple[Sequence[Block | None], Horizon]:
-        """The tuples whose place is final, and what no later one can fall below."""
+        """The tuples whose place in the order is final, and the horizon: no later tuple is below it."""
         if self._stamper is not None:
             return self._stamper.stamp(admitted, watermark)
         return admitted, Horizon(watermark, (0,) * len(admitted))
 
     def _waiting(self, stream: int) -> list[Block]:
-        """The tuples of a stream that wait for their place to be final."""
+        """The tuples of a stream whose place in the order is not final yet."""
         return self._stamper.waiting[stream] if self._stamper is not None else []
 
     def _guarded(self, give: Callable[[], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
-        """What is given; an error closes the session: rows were let in, and what became of them is not known."""
+        """What is given. An error closes the session, since rows were admitted and what became of them is not known."""
         try:
             matches = list(narrowed(give(), self._schema))
         except Exception as error:
@@ -277,11 +277,12 @@ class Session:
         return matches
 
     def _abandon(self) -> None:
-        """Close the session though it may still have matches to give."""
+        """Close the session, though it may still have matches to give."""
         self._closed = True
         self.cores.stop()
 
-    def _refuse(self, what: str, kept: dict[str, list[pa.RecordBatch]], stream: str, rows: pa.RecordBatch) -> None:
+    def _set_aside(self, what: str, kept: dict[str, list[pa.RecordBatch]], stream: str, rows: pa.RecordBatch) -> None:
+        """Count rows that do not join, and keep them to be read."""
         self._counts[what][stream] += rows.num_rows
         kept[stream].append(rows)
 
@@ -309,12 +310,12 @@ class Session:
         limit = self._options.memory_limit
         if limit is None:
             return
-        held = self.cores.stored_bytes()
-        held += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._waiting(k))
+        stored = self.cores.stored_bytes()
+        stored += sum(b.batch.nbytes for k in range(len(self._schemas)) for b in self._waiting(k))
         kept = sum(
             b.nbytes for own in (*self._late.values(), *self._rejected.values(), *self._shed.values()) for b in own
         )
-        needed = held + kept + new * self._options.cores
+        needed = stored + kept + new * self._options.cores
         if needed > limit:
             raise EngineError(
                 f"The batch would take the session to {needed:,} bytes, over its memory_limit of {limit:,}; nothing "
@@ -331,7 +332,7 @@ class Session:
 
 
 def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
-    """The cores of a join, with the forwarding that is asked for."""
+    """The cores of a join, with the forwarding that its plan asks for."""
     if plan.routing.is_handshake:
-        return ChainDriver(plan, LocalSizes())
-    return LowLatency(plan, LocalSizes(), threads=plan.cores > 1 or options.admission != BLOCK)
+        return ChainDriver(plan, ChainTopology(plan.cores))
+    return LowLatency(plan, threads=plan.cores > 1 or options.admission != BLOCK)

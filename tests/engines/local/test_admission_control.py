@@ -13,7 +13,7 @@ import pytest
 
 import handfast as hf
 from handfast.core.join_core import JoinCore
-from handfast.engines.local.door import Door
+from handfast.engines.local.admission_control import AdmissionControl
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
@@ -66,7 +66,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("forwarding", ["low-latency", "handshake"])
-@pytest.mark.parametrize("admission", ["reject", "shed"])
+@pytest.mark.parametrize("admission", ["overflow", "shed"])
 def test_a_burst_that_overruns_the_cores_loses_no_admitted_row(
     stuck: threading.Event, admission: str, forwarding: str, cores: int
 ) -> None:
@@ -82,32 +82,32 @@ def test_a_burst_that_overruns_the_cores_loses_no_admitted_row(
         # a chain has channels besides, with 64 messages in each, and the cores are stuck at its ends
         most = 100 if forwarding == "low-latency" else 100 + 2 * 64 * 20
         assert sum(own.waiting for own in metrics.streams.values()) <= most
-    shed = session.metrics().streams
-    assert shed["r"].shed > 0
-    assert shed["r"].rows_in == 3_000
+    streams = session.metrics().streams
+    assert streams["r"].shed > 0
+    assert streams["r"].rows_in == 3_000
     stuck.set()
-    refused = session.shed_rows()
+    shed = session.shed_rows()
     found += session.close()
-    assert {name: own.shed for name, own in shed.items()} == {name: len(own) for name, own in refused.items()}
-    assert expected(pushed, refused) == rows(found)
+    assert {name: own.shed for name, own in streams.items()} == {name: len(own) for name, own in shed.items()}
+    assert expected(pushed, shed) == rows(found)
     assert sum(rows(found).values()) > 0
 
 
-def test_removals_of_a_whole_window_do_not_keep_a_push_waiting(stuck: threading.Event) -> None:
-    options = hf.LocalOptions(cores=2, forwarding="handshake", admission="reject")
+def test_expiries_of_a_whole_window_do_not_keep_a_push_waiting(stuck: threading.Event) -> None:
+    options = hf.LocalOptions(cores=2, forwarding="handshake", admission="overflow")
     session = hf.session(
         hf.JoinSpec(("r", "s"), "TRUE", **ASKED, lateness="0 seconds"), {"r": SCHEMA, "s": SCHEMA}, options=options
     )
     for k in range(150):
         session.push_together({"r": table(k, 1), "s": table(k, 1)})
-    assert [] == session.push_together({"r": table(10_000_000, 1), "s": table(10_000_000, 1)})  # 300 removals are due
+    assert [] == session.push_together({"r": table(10_000_000, 1), "s": table(10_000_000, 1)})  # 300 expiries are due
     stuck.set()
     assert 150 * 150 + 1 == sum(batch.num_rows for batch in session.close())
 
 
 def test_rows_that_find_their_place_do_not_keep_advance_waiting(stuck: threading.Event) -> None:
     spec = hf.JoinSpec(("r", "s"), "TRUE", window="1000 rows", time="ts", lateness="1 hour")
-    session = hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2, admission="reject"))
+    session = hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2, admission="overflow"))
     for start in (0, 10_000):
         session.push_together({"r": table(start, 5), "s": table(start, 5)})
     hour = 3_600_000_000
@@ -125,7 +125,7 @@ def test_rows_that_find_their_place_do_not_keep_advance_waiting(stuck: threading
 
 
 def test_what_waits_for_the_cores_counts_for_the_memory_limit(stuck: threading.Event) -> None:
-    options = hf.LocalOptions(cores=2, admission="reject", memory_limit=20_000)
+    options = hf.LocalOptions(cores=2, admission="overflow", memory_limit=20_000)
     session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options)
     with pytest.raises(hf.EngineError, match="over its memory_limit"):
         for k in range(100):
@@ -135,7 +135,7 @@ def test_what_waits_for_the_cores_counts_for_the_memory_limit(stuck: threading.E
     session.close()
 
 
-def test_with_back_pressure_nothing_is_refused_and_matches_come_at_once() -> None:
+def test_with_back_pressure_nothing_is_shed_and_matches_come_at_once() -> None:
     with hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=2)) as session:
         assert [] == session.push("r", table(0, 100))
         assert 0 < sum(batch.num_rows for batch in session.push("s", table(0, 100)))
@@ -143,7 +143,7 @@ def test_with_back_pressure_nothing_is_refused_and_matches_come_at_once() -> Non
 
 
 def test_what_is_found_later_can_be_polled(stuck: threading.Event) -> None:
-    options = hf.LocalOptions(cores=2, admission="reject")
+    options = hf.LocalOptions(cores=2, admission="overflow")
     session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options)
     assert [] == session.push("r", table(0, 100))
     assert [] == session.push("s", table(0, 100))
@@ -161,39 +161,39 @@ def test_what_is_found_later_can_be_polled(stuck: threading.Event) -> None:
 # -- which rows are shed ---------------------------------------------------------------------------------------------
 
 
-def door(**options: Any) -> Door:
-    return Door(hf.LocalOptions(**{"admission": "shed", "target_load": 0.5, "capacity": 10_000} | options))
+def control(**options: Any) -> AdmissionControl:
+    return AdmissionControl(hf.LocalOptions(**{"admission": "shed", "target_load": 0.5, "capacity": 10_000} | options))
 
 
-def overloaded(own: Door) -> Door:
-    """A door to which 1,000 rows a second come, and whose busiest core joins 500 in a second of work."""
+def overloaded(own: AdmissionControl) -> AdmissionControl:
+    """Where 1,000 rows a second come, and the busiest core joins 500 in a second of work."""
     for second in range(10):
         own.observe(1000, float(second), (500 * second, float(second)))
     return own
 
 
 def test_the_share_that_is_let_in_keeps_the_cores_at_the_target_load() -> None:
-    assert 1.0 == door().share
-    assert pytest.approx(0.25) == overloaded(door()).share
-    assert pytest.approx(0.5) == overloaded(door(target_load=1.0)).share
-    assert 1.0 == overloaded(door(admission="reject")).share
+    assert 1.0 == control().share
+    assert pytest.approx(0.25) == overloaded(control()).share
+    assert pytest.approx(0.5) == overloaded(control(target_load=1.0)).share
+    assert 1.0 == overloaded(control(admission="overflow")).share
 
 
 def test_rows_are_shed_uniformly() -> None:
     times = np.arange(100_000, dtype=np.int64)
-    refused = overloaded(door(capacity=1_000_000)).refused(times, 0, np.inf)
-    assert 0.74 < refused.mean() < 0.76
-    assert 0.73 < refused[:50_000].mean() < 0.77
+    shed = overloaded(control(capacity=1_000_000)).shed(times, 0, np.inf)
+    assert 0.74 < shed.mean() < 0.76
+    assert 0.73 < shed[:50_000].mean() < 0.77
 
 
 def test_the_oldest_rows_are_shed_first() -> None:
     times = np.array([5, 1, 4, 2, 3, 0, 7, 6], np.int64)
-    refused = overloaded(door(shedding="oldest")).refused(times, 0, np.inf)
-    assert {0, 1, 2, 3, 4, 5} == set(times[refused].tolist())
+    shed = overloaded(control(shedding="oldest")).shed(times, 0, np.inf)
+    assert {0, 1, 2, 3, 4, 5} == set(times[shed].tolist())
 
 
-def test_what_finds_no_room_is_refused_from_the_end() -> None:
+def test_what_finds_no_room_is_shed_from_the_end() -> None:
     times = np.arange(10, dtype=np.int64)
-    assert [False] * 4 + [True] * 6 == door(admission="reject", capacity=10).refused(times, 6, np.inf).tolist()
-    assert [False] * 3 + [True] * 7 == door(admission="reject", capacity=10).refused(times, 6, 3).tolist()
-    assert not door(admission="block").refused(times, 10**9, 0).any()
+    assert [False] * 4 + [True] * 6 == control(admission="overflow", capacity=10).shed(times, 6, np.inf).tolist()
+    assert [False] * 3 + [True] * 7 == control(admission="overflow", capacity=10).shed(times, 6, 3).tolist()
+    assert not control(admission="block").shed(times, 10**9, 0).any()
