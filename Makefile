@@ -4,11 +4,12 @@
 # Not PYTHON: that one is the caller's, and names the Python that .venv is made from.
 python := .venv/bin/python
 ARGS ?=
+DIST ?= dist
 
 # Spark starts its Python workers with whatever `python3` is on the PATH unless told otherwise.
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help setup demo test test-slow check show clean
+.PHONY: help setup demo test test-slow check show dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +34,9 @@ check: setup ## lint, format, types, import rule
 
 show: setup ## what handfast promises, measured: name, figure, goal, pass or fail
 	@$(python) -m tests.show
+
+dist: setup ## wheel and source distribution, in dist/
+	$(python) -m build --outdir $(DIST)
 
 clean: ## remove caches and leftovers; .venv stays
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,9 +1,13 @@
-"""Runs a page: every Python snippet from top to bottom, and what it prints must be what the page says."""
+"""Runs a page: every Python snippet from top to bottom, and what it prints must be what the page says.
+
+`python -P tests/pages.py README.md` runs one where nothing but handfast is installed: this file needs Python alone.
+"""
 
 from __future__ import annotations
 
 import io
 import re
+import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,3 +59,9 @@ def run_page(path: Path, **names: Any) -> dict[str, Any]:
 
 def _lines(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        run_page(Path(name))
+        print(f"{name}: every snippet prints what the page says")

@@ -36,6 +36,10 @@ def test_local_runs_as_it_stands() -> None:
     run_page(DOCS / "local.md")
 
 
+def test_windows_runs_as_it_stands() -> None:
+    run_page(DOCS / "windows.md")
+
+
 # --- pipeline.md ----------------------------------------------------------------------------------------------------
 
 PIPELINE = (DOCS / "pipeline.md").read_text(encoding="utf-8")

@@ -1,12 +1,14 @@
-"""README.md from top to bottom: every snippet is run, and what it prints is what the page says."""
+"""README.md, and the pages that go on where it ends: every snippet runs, every figure and every error is as printed."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,10 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+JOINS = ROOT / "docs" / "joins.md"
+ERRORS_PAGE = ROOT / "docs" / "errors.md"
+RESULTS = ROOT / "benchmarks" / "results"
+MOST_LINES = 250
 
 
 @pytest.fixture
@@ -54,10 +60,54 @@ def test_every_snippet_runs_and_prints_what_the_page_says(kept: SparkSession) ->
     assert namespace["spark"] is kept
 
 
+def test_joins_runs_as_it_stands(kept: SparkSession) -> None:
+    run_page(JOINS)
+
+
+def test_readme_is_short_enough_to_be_read() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
 def test_what_spark_says_of_the_refused_join_is_on_the_page() -> None:
     refused = next(snippet for snippet in snippets(README.read_text(encoding="utf-8")) if "refused" in snippet.code)
     assert "Stream-stream join without equality predicate is not supported." in refused.prints
     assert "0 rows" in refused.prints
+
+
+# --- how fast -------------------------------------------------------------------------------------------------------
+
+
+def result(name: str) -> Any:
+    """What a committed benchmark has printed."""
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def printed_figures() -> dict[str, str]:
+    """The figures of the table, as the files have them today, and the file of each."""
+    sequencer, trigger = result("sequencer.json")["queries"], result("trigger.json")["queries"]
+    windows, scaling = result("windows.json"), result("scaling/scaling.json")["figures"]
+    waits = {name: figure for name, figure, _ in result("scaling/scaling.json")["lines"]}
+    without, with_it = (round(own["median"], -3) for own in sequencer.values())
+    ours, bare = (trigger[name]["median"] / 1000 for name in ("handfast, range", "bare, in pandas"))
+    index, pairs = (median(scaling[name]) for name in ("index matches/s", "scan 1 pairs/s"))
+    return {
+        f"{without:,} rows/s; by windows of rows {with_it:,}": "sequencer.json",
+        f"{ours:.2f} s; Spark's bare stateful operator {bare:.2f} s": "trigger.json",
+        f"{windows['CPU over Polars']['median']:.2f} times the CPU of Polars with buckets made by hand": "windows.json",
+        waits["latency at half load, low-latency, all turns"]: "scaling/scaling.json",
+        f"{index / 1e6:.1f} million matches/s on one core, {scaling['index 2/1']['median']:.2f} times that on two": (
+            "scaling/scaling.json"
+        ),
+        f"{pairs / 1e9:.1f} billion pairs/s on one core, {scaling['scan 2/1']['median']:.2f} times that on two": (
+            "scaling/scaling.json"
+        ),
+    }
+
+
+def test_every_figure_is_one_that_a_committed_benchmark_printed() -> None:
+    table = README.read_text(encoding="utf-8").partition("## How fast")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ")[1:] for line in table.splitlines() if line.endswith(".json` |")]
+    assert dict(rows) == {figure: f"`{name}`" for figure, name in printed_figures().items()}
 
 
 # --- the table of errors --------------------------------------------------------------------------------------------
@@ -121,8 +171,8 @@ ERRORS: list[Callable[[SparkSession], Any]] = [
 
 
 def test_the_errors_of_the_table_are_the_errors_that_are_raised(spark: SparkSession) -> None:
-    table = README.read_text(encoding="utf-8").partition("## Errors you may meet")[2].partition("\n## ")[0]
-    listed = [line.split(" | ")[0].removeprefix("| ").strip("`") for line in table.splitlines() if line[:3] == "| `"]
+    table = ERRORS_PAGE.read_text(encoding="utf-8").splitlines()
+    listed = [line.split(" | ")[0].removeprefix("| ").strip("`") for line in table if line[:3] == "| `"]
     assert len(ERRORS) == len(listed)
     for text, trigger in zip(listed, ERRORS, strict=True):
         with redirect_stdout(io.StringIO()), pytest.raises(hf.HandfastError) as error:

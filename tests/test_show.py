@@ -109,3 +109,10 @@ def test_a_clone_that_fails_ends_the_newcomers_way(monkeypatch: pytest.MonkeyPat
     (line,) = seen("newcomer", measured.newcomer)
     assert not line.passed
     assert "nowhere" in line.why
+
+
+def test_a_wheel_that_cannot_be_built_ends_its_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(measured, "ROOT", tmp_path)  # no Makefile here
+    (line,) = seen("wheel", measured.wheel)
+    assert not line.passed
+    assert line.name == "wheel: make dist"

@@ -41,6 +41,7 @@ CLAIMS: dict[str, Claim] = {
     "checkpoints": claims.kept_checkpoints,
     "readme": claims.refused_join,
     "newcomer": measured.newcomer,
+    "wheel": measured.wheel,
     "import": claims.light_import,
     "trigger": measured.trigger,
     "chain": claims.chain,

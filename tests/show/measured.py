@@ -1,4 +1,4 @@
-"""The claims that are measured by running handfast as its users do: a newcomer, a trigger, `handfast bench scaling`."""
+"""The claims that are measured by running handfast as its users do: a newcomer, the wheel, a trigger, benchmarks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.show.report import ROOT, Line, tail
@@ -19,24 +20,58 @@ def newcomer() -> list[Line]:
     """A fresh clone without `.venv`: set-up, then the demo, with nothing but `make`."""
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "handfast"
-        environment = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYSPARK_PYTHON", "PYTHONPATH")}
-        steps: dict[str, tuple[list[str], float]] = {
-            "newcomer: a fresh clone": (["git", "clone", "-q", str(ROOT), str(clone)], float("inf")),
-            "newcomer: set-up in it": (["make", "setup"], float("inf")),
-            "newcomer: make demo, verified by the oracle": (["make", "demo"], 180),
-            "newcomer: README executed in that clone": (
-                [".venv/bin/python", "-m", "pytest", "-q", "tests/test_readme.py"],
-                float("inf"),
-            ),
-        }
-        lines: list[Line] = []
-        for name, (command, limit) in steps.items():
-            start = time.monotonic()
-            done = _run(command, clone if clone.exists() else ROOT, environment)
-            lines.append(_timed(name, done, time.monotonic() - start, limit))
-            if not lines[-1].passed:
-                break  # the other steps need this one
-        return lines
+        return _one_by_one(
+            {
+                "newcomer: a fresh clone": _Step(["git", "clone", "-q", str(ROOT), str(clone)], ROOT),
+                "newcomer: set-up in it": _Step(["make", "setup"], clone),
+                "newcomer: make demo, verified by the oracle": _Step(["make", "demo"], clone, 180),
+                "newcomer: README executed in that clone": _Step(
+                    [".venv/bin/python", "-m", "pytest", "-q", "tests/test_readme.py"], clone
+                ),
+            }
+        )
+
+
+def wheel() -> list[Line]:
+    """`make dist`, and its wheel alone, with the `spark` extra, in a fresh environment and an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        python, empty = str(home / "venv" / "bin" / "python"), home / "empty"
+        empty.mkdir()
+        install = f'{python} -m pip install -q -c {ROOT}/requirements.lock "$(ls {home}/dist/*.whl)[spark]"'
+        return _one_by_one(
+            {
+                "wheel: make dist": _Step(["make", "dist", f"DIST={home}/dist"], ROOT),
+                "wheel: a fresh environment": _Step([sys.executable, "-m", "venv", str(home / "venv")], empty),
+                "wheel: installed alone, with its spark extra": _Step(["sh", "-c", install], empty),
+                "wheel: README runs in an empty folder": _Step(
+                    [python, "-P", f"{ROOT}/tests/pages.py", f"{ROOT}/README.md"], empty
+                ),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A command, the folder it runs in, and the seconds it may take."""
+
+    command: list[str]
+    folder: Path
+    limit: float = float("inf")
+
+
+def _one_by_one(steps: dict[str, _Step]) -> list[Line]:
+    """Run the steps as a user would who has set nothing, up to the first that fails: the others need it."""
+    unset = ("VIRTUAL_ENV", "PYSPARK_PYTHON", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    lines: list[Line] = []
+    for name, step in steps.items():
+        start = time.monotonic()
+        done = _run(step.command, step.folder, environment)
+        lines.append(_timed(name, done, time.monotonic() - start, step.limit))
+        if not lines[-1].passed:
+            break
+    return lines
 
 
 def _timed(name: str, done: _Done, seconds: float, limit: float) -> Line:
