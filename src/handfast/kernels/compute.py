@@ -17,7 +17,7 @@ from handfast.kernels.compiler.program import Slot
 from handfast.kernels.compiler.reach import is_native
 from handfast.kernels.strings import StringTable, as_text
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
-from handfast.spec.meaning import Refused, Rule, rule
+from handfast.spec.meaning import AnsiError, Rule, rule
 from handfast.spec.python_predicate import PythonPredicate
 from handfast.spec.types import Kind, Type
 
@@ -201,8 +201,8 @@ class _Rule:
     def _result(self, values: tuple[Any, ...]) -> Any:
         try:
             return self.rule(*values)
-        except Refused:
-            return Refused
+        except AnsiError:
+            return AnsiError
 
 
 class _Python:
@@ -311,7 +311,7 @@ def _decoded(values: Array, type_: Type, strings: StringTable) -> list[Any]:
 def _encoded(results: Iterable[Any], type_: Type, strings: StringTable) -> tuple[Array, Status]:
     """Results as values and statuses."""
     results = list(results)
-    marks = [NULL_STATUS if result is None else ERROR_STATUS if result is Refused else 0 for result in results]
+    marks = [NULL_STATUS if result is None else ERROR_STATUS if result is AnsiError else 0 for result in results]
     status = np.array(marks, np.uint8)
     plain = [None if state else result for result, state in zip(results, status, strict=True)]
     if type_.is_text:
