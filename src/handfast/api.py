@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from handfast.plan import Plan
     from handfast.spec.python_predicate import PythonPredicate
 
-_UNSAID = {"how": "inner", "in_order": False, "order": "event"}  # what a keyword is that was not given, if not None
+_DEFAULTS = {"how": "inner", "in_order": False, "order": "event"}  # of the keywords of `join`; None of all others
 _NEEDED = {
     "on": "A join needs a predicate: on='r.x = s.x'",
     "window": "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}",
@@ -94,7 +94,9 @@ def join(
         "valid_to": valid_to,
         "idle_timeout": idle_timeout,
     }
-    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if _is_said(name, value)})
+    wanted = spec_of(
+        inputs, spec, {n: value for n, value in asked.items() if value is not None and value != _DEFAULTS.get(n)}
+    )
     if _is_spark(inputs, wanted):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -232,12 +234,6 @@ def spec_of(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str
     return JoinSpec(tuple(inputs), **asked)
 
 
-def _is_said(name: str, value: Any) -> bool:
-    if value is None:
-        return False
-    return name not in _UNSAID or value != _UNSAID[name]
-
-
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
     kinds = {name: type(data).__module__.startswith("pyspark.") for name, data in inputs.items()}
     if len(set(kinds.values())) > 1:
@@ -259,16 +255,10 @@ def _spark() -> Any:
 
 
 def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions | None) -> tuple[Plan, dict[str, Any]]:
-    from handfast.engines.local.options import LocalOptions
-    from handfast.flow.batch import as_table, schema_of
-    from handfast.flow.wide import wide_schema
-    from handfast.plan import make_plan
+    from handfast.engines.local.planning import checked_options, lay_out
+    from handfast.flow.batch import as_table
 
-    if options is not None and not isinstance(options, LocalOptions):
-        raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
+    wanted = checked_options(options)
     spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
-    bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
-    arrow = [wide_schema(tables[name].schema) for name in spec.names]
-    wanted = options or LocalOptions()
-    return make_plan(bound, wanted.cores, arrow, wanted.local_join, walks=wanted.walks), tables
+    return lay_out(spec, {name: table.schema for name, table in tables.items()}, wanted), tables

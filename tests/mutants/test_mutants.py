@@ -421,7 +421,7 @@ def preserved_rows_on_several_cores(patch: pytest.MonkeyPatch) -> None:
         made = make_plan(*args, **asked)
         return replace(made, anchor=1 - made.anchor) if made.join.preserved else made
 
-    patch.setattr(plan, "make_plan", other_anchor)
+    patch.setattr("handfast.engines.local.planning.make_plan", other_anchor)
 
 
 @mutant

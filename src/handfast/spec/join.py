@@ -170,6 +170,17 @@ class JoinSpec:
                 "has it: sequence='…'"
             )
 
+    def check_unbounded(self, way_out: str) -> None:
+        """Refuse streams without an end that have no lateness; `way_out` says how to give one."""
+        if self.order == ARRIVAL:  # a place is final at once, and nothing is late
+            return
+        for stream in self.streams:
+            if stream.lateness is None:
+                raise SpecError(
+                    f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
+                    f"newest; {way_out}"
+                )
+
     def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
         """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
         ordered = {name: schemas[name] for name in self.names}

@@ -15,8 +15,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from handfast.engines.spark import places as owned
-from handfast.engines.spark.output import LATE, MATCHES, REJECTED, unpack
+from handfast.engines.spark.output import MATCHES, is_of, unpack
 from handfast.engines.spark.places import BATCH
+from handfast.engines.spark.rows import LATE, REJECTED
 from handfast.engines.spark.text import has_files
 from handfast.errors import SpecError
 
@@ -25,15 +26,15 @@ Places = Place | Mapping[str, Place]
 
 
 @dataclass(frozen=True)
-class Joined:
-    """The operator's output that the matches were taken from, and the columns of matches and streams."""
+class OperatorOutput:
+    """All that a streaming join gives: the operator's output, and the columns of its matches and of its streams."""
 
     output: DataFrame
     schema: StructType
     streams: dict[str, StructType]
 
 
-joined: WeakKeyDictionary[DataFrame, Joined] = WeakKeyDictionary()  # by the matches that `join` has returned
+outputs: WeakKeyDictionary[DataFrame, OperatorOutput] = WeakKeyDictionary()  # by the matches that `join` has returned
 
 
 def write(
@@ -47,7 +48,7 @@ def write(
     name: str | None,
 ) -> StreamingQuery:
     """Start the query."""
-    source = joined.get(matches) if isinstance(matches, DataFrame) else None
+    source = outputs.get(matches) if isinstance(matches, DataFrame) else None
     if source is None:
         raise SpecError(_not_ours(matches))
     targets = [_Target("to", MATCHES, None, source.schema, _checked(to, "to"))]
@@ -103,10 +104,7 @@ class _Target:
 
     def put(self, output: DataFrame, number: int, *, empty: bool) -> None:
         """Write the rows of a batch; a batch that runs again takes the place of what it wrote before."""
-        of_kind = F.col("kind") == self.kind
-        if self.stream is not None:
-            of_kind &= F.col("stream") == self.stream
-        rows = output.where(of_kind).mapInArrow(unpack, self.schema)
+        rows = output.where(is_of(self.kind, self.stream)).mapInArrow(unpack, self.schema)
         if not isinstance(self.place, str):
             if not empty:
                 self.place(rows, number)
