@@ -516,6 +516,27 @@ def test_what_goes_wrong_on_spark_is_said(
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("shared_session")
+@pytest.mark.parametrize(
+    ("sink", "message"),
+    [
+        ('format = "parquet"\npath = "out"', 'is there already; take another path, or say if_exists = "append"\n'),
+        ('format = "kafka"', "[sink] has the format 'kafka', which this Spark does not have"),  # when the query starts
+    ],
+)
+def test_a_run_that_is_refused_leaves_no_record_of_a_join(
+    write: Write, tmp_path: Path, sink: str, message: str
+) -> None:
+    write_files(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "other.parquet").write_bytes(b"rows of somebody else")
+    code, _, error = cli("run", write(NOW, CHECKPOINT, sources=FILES, join=WIDE, sink=sink))
+    assert 2 == code
+    assert message in error
+    assert not (tmp_path / "checkpoint" / "handfast.json").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared_session")
 def test_a_source_of_spark_with_columns_of_our_own(write: Write) -> None:
     sources = "".join(
         f'[sources.{name}]\nformat = "rate-micro-batch"\nselect = ["timestamp AS ts", "value AS key"]\n'

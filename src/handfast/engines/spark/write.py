@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from handfast.engines.spark import places as owned
+from handfast.engines.spark.columns import names_alike
 from handfast.engines.spark.output import MATCHES, is_of, unpack
 from handfast.engines.spark.places import BATCH
 from handfast.engines.spark.rows import LATE, REJECTED
@@ -61,8 +62,10 @@ def write(
     home = _checked_path(checkpoint, "checkpoint")
     folders = {target.place: f"hf.write: {target.what}" for target in targets if isinstance(target.place, str)}
     _check_apart([(t.what, t.place) for t in targets if isinstance(t.place, str)], home)
+    spark = matches.sparkSession
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     for target in targets:
-        target.check_columns()
+        target.check_columns(case_sensitive=case_sensitive)
     writer = source.output.writeStream.foreachBatch(_Write(tuple(targets))).option("checkpointLocation", home)
     if name is not None:
         writer = writer.queryName(name)
@@ -70,7 +73,6 @@ def write(
         if not isinstance(trigger, str | Mapping):
             raise SpecError(f"trigger must be like '10 seconds' or {{'availableNow': True}}, not {trigger!r}")
         writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)))
-    spark = matches.sparkSession
     owned.check(spark, home, folders, alone=True)
     owned.mark(spark, home, folders)
     if owned.has_run(spark, home):
@@ -90,12 +92,20 @@ class _Target:
     schema: StructType
     place: str | Callable[[DataFrame, int], None]
 
-    def check_columns(self) -> None:
-        """Refuse a column that would be taken for the number of the batch."""
-        clash = next((name for name in self.schema.names if name.lower() == BATCH), None)
-        if clash is not None and isinstance(self.place, str):
+    def check_columns(self, *, case_sensitive: bool) -> None:
+        """Refuse columns that files cannot have: two that are one to Spark, or one that is the batch's number."""
+        if not isinstance(self.place, str):
+            return
+        alike = names_alike(self.schema.names) if not case_sensitive else None
+        if alike is not None:
             raise SpecError(
-                f"{self.what} has a column {clash!r}, which in the folder is the number of the batch; name it otherwise"
+                f"{self.what} has the columns {alike[0]!r} and {alike[1]!r}, and Spark writes no files whose columns "
+                "differ in nothing but their case; rename one of the two, or set spark.sql.caseSensitive to true"
+            )
+        clash = next((name for name in self.schema.names if name.lower() == BATCH), None)
+        if clash is not None:
+            raise SpecError(
+                f"{self.what} has a column {clash!r}, which in the folder is the number of the batch; rename it"
             )
 
     def begin(self, rows: DataFrame) -> None:
