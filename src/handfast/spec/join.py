@@ -9,7 +9,7 @@ from typing import Any
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
 from handfast.spec.expression import Expr, conjunction
-from handfast.spec.fingerprint import Fingerprint, fingerprint_of
+from handfast.spec.fingerprint import Fingerprint, columns_text, fingerprint_of
 from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
 from handfast.spec.python_predicate import PythonPredicate
@@ -271,7 +271,8 @@ class BoundJoin:
     @property
     def fingerprint(self) -> Fingerprint:
         """The same for the same join on the same columns, another one for any other."""
-        return fingerprint_of(self)
+        columns = {name: columns_text(own) for name, own in zip(self.spec.names, self.schemas, strict=True)}
+        return fingerprint_of(self.spec, columns)
 
     def interval(self) -> str:
         """The windows as an interval: of time differences, or of tuples that came between."""
