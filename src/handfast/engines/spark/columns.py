@@ -39,13 +39,13 @@ def schema_of(frame: Any) -> Schema:
 
 
 def arrow_schema(frame: Any, stream: str) -> pa.Schema:
-    """The columns of a DataFrame as they arrive in its workers, their zones UTC; or an error that names the column."""
+    """The columns of a DataFrame as its workers get them, in UTC; one that they cannot get is an error by its name."""
     large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
     return pa.schema([_arrow_field(field, stream, large=large) for field in frame.schema.fields])
 
 
 def numbered(frame: Any) -> Any:
-    """The DataFrame with numbers for names: `mapInArrow` would take a dot or a backtick in a name for SQL."""
+    """The DataFrame with numbers for column names: `mapInArrow` would read a dot or a backtick in a name as SQL."""
     return frame.toDF(*map(str, range(len(frame.columns))))
 
 

@@ -17,6 +17,7 @@ from handfast.flow.metrics import Metrics
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
 OUTPUT = "kind string, stream int, rows binary, metrics string"  # the schema, as Spark takes it
 MATCHES, METRICS = "matches", "metrics"  # the kinds, besides those of refused rows
@@ -68,6 +69,11 @@ def as_frame(rows: Sequence[Output]) -> pd.DataFrame:
 def is_of(kind: str, stream: int | None = None) -> str:
     """The condition, in SQL, that picks the output rows of a kind, and of a stream where one is given."""
     return f"kind = '{kind}'" + (f" AND stream = {stream}" if stream is not None else "")
+
+
+def kinds_in(output: DataFrame) -> set[tuple[str, int | None]]:
+    """The kinds of output rows that are there, each with the stream of its rows."""
+    return {(row["kind"], row["stream"]) for row in output.select("kind", "stream").collect()}
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Matches and refused rows to places of their own, by one streaming query that loses nothing and repeats nothing."""
+"""One streaming query that writes matches and refused rows, each to a place of its own: every row once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from handfast.engines.spark import places as owned
 from handfast.engines.spark.columns import names_alike
-from handfast.engines.spark.output import MATCHES, is_of, unpack
+from handfast.engines.spark.output import MATCHES, is_of, kinds_in, unpack
 from handfast.engines.spark.places import BATCH
 from handfast.engines.spark.rows import LATE, REJECTED
 from handfast.engines.spark.text import has_files
@@ -28,7 +28,7 @@ Places = Place | Mapping[str, Place]
 
 @dataclass(frozen=True)
 class OperatorOutput:
-    """All that a streaming join gives: the operator's output, and the columns of its matches and of its streams."""
+    """All that a streaming join gives: the output rows, and the columns of its matches and of its streams."""
 
     output: DataFrame
     schema: StructType
@@ -84,7 +84,7 @@ def write(
 
 @dataclass(frozen=True)
 class _Target:
-    """One kind of rows, of one stream unless they are matches, and the place they go to."""
+    """The matches, or one stream's rows of one kind, and the place that they go to."""
 
     what: str
     kind: str
@@ -109,17 +109,17 @@ class _Target:
             )
 
     def begin(self, rows: DataFrame) -> None:
-        """Have columns to be read where no row is."""
+        """Write a file without rows, so that the folder has columns and can be read."""
         rows.write.mode("overwrite").parquet(f"{self.place}/{BATCH}=0")
 
     def put(self, output: DataFrame, number: int, *, empty: bool) -> None:
-        """Write the rows of a batch; a batch that runs again takes the place of what it wrote before."""
+        """Write the rows of a batch; a batch that runs again replaces what it wrote before."""
         rows = output.where(is_of(self.kind, self.stream)).mapInArrow(unpack, self.schema)
         if not isinstance(self.place, str):
             if not empty:
                 self.place(rows, number)
         elif not empty:
-            # dynamic: the whole folder of the batch is put in its place by one rename
+            # dynamic: the batch's folder is written elsewhere, and put in its place by one rename
             numbered = rows.withColumn(BATCH, F.lit(number)).write.mode("overwrite").partitionBy(BATCH)
             numbered.option("partitionOverwriteMode", "dynamic").parquet(self.place)
         elif number == 0:
@@ -135,7 +135,7 @@ class _Write:
     def __call__(self, output: DataFrame, number: int) -> None:
         output.persist()  # the operator runs once, however many places there are
         try:
-            there = {(row["kind"], row["stream"]) for row in output.select("kind", "stream").collect()}
+            there = kinds_in(output)
             for target in self.targets:
                 target.put(output, number, empty=(target.kind, target.stream) not in there)
         finally:
@@ -174,7 +174,7 @@ def _check_apart(places: list[tuple[str, str]], checkpoint: str) -> None:
                 raise SpecError(f"Two kinds of rows would be written to {path!r}; give each a place of its own")
             if f"{own}/".startswith(f"{other_own}/") or f"{other_own}/".startswith(f"{own}/"):
                 raise SpecError(
-                    f"{what} at {path} and {other} at {other_path} are one inside of the other; "
+                    f"{what} at {path} and {other} at {other_path} lie one inside the other; "
                     "give each a folder of its own, side by side"
                 )
         known.append((what, path, own))
@@ -202,6 +202,6 @@ def _not_ours(matches: Any) -> str:
     if not matches.isStreaming:
         return "hf.write is for streaming DataFrames; the matches of batch inputs go out by matches.write"
     return (
-        "hf.write takes the DataFrame just as hf.join returned it, for one made from it has no late rows; filter "
-        "and select in the place: hf.write(matches, to=lambda rows, batch: rows.where(…).write…, …)"
+        "hf.write takes the DataFrame just as hf.join returned it: one made from it has lost the late rows; filter and "
+        "select where the rows are written: hf.write(matches, to=lambda rows, batch: rows.where(…).write…, …)"
     )
