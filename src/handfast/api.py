@@ -95,9 +95,7 @@ def join(
         "valid_to": valid_to,
         "idle_timeout": idle_timeout,
     }
-    wanted = spec_of(
-        inputs, spec, {n: value for n, value in asked.items() if value is not None and value != _DEFAULTS.get(n)}
-    )
+    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if not _is_default(name, value)})
     if _is_spark(inputs, wanted):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -233,6 +231,10 @@ def spec_of(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str
         near = nearest(unknown[0], known)
         raise SpecError(f"A join has no {unknown[0]}=…" + (f"; did you mean {near}=…?" if near else ""))
     return JoinSpec(tuple(inputs), **asked)
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return value is None or (name in _DEFAULTS and value == _DEFAULTS[name])  # only these: a Column has no plain ==
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
