@@ -81,7 +81,7 @@ def test_the_refusal_on_the_page_is_what_is_said() -> None:
     pipeline = Pipeline.read(EXAMPLE / "pipeline.toml")
     columns = dict.fromkeys(pipeline.spec.names, "ts timestamp, symbol string, price double")
     before = record.record_of(pipeline.spec, columns, 2, apart=False)
-    now = {**before, "streams": {**before["streams"], "trade": {**before["streams"]["trade"], "window": "2 s"}}}
+    now = {**before, "window of 'trade'": "2 s"}
     with pytest.raises(hf.SpecError) as error:
         record.check(before, now, f"{EXAMPLE}/checkpoint")
     assert says(said.strip(), f"handfast: {error.value}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from handfast.plan import Plan
     from handfast.spec.python_predicate import PythonPredicate
 
-_UNSAID = {"how": "inner", "in_order": False, "order": "event"}  # what a keyword is that was not given, if not None
+_DEFAULTS = {"how": "inner", "in_order": False, "order": "event"}  # of the keywords of `join`; None of all others
 _NEEDED = {
     "on": "A join needs a predicate: on='r.x = s.x'",
     "window": "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}",
@@ -53,32 +53,33 @@ def join(
 
     Args:
         inputs: The streams by name, in their order: Spark DataFrames, all batch or all streaming; or Arrow, pandas
-            and Polars tables in any mixture.
+            and Polars tables, which may be mixed.
         spec: The join as a value, instead of the keywords that follow.
-        on: The predicate: a SQL condition over `stream.column`, an `hf.predicate`, or a list of them, all to hold.
-        window: How long a tuple of a stream stays, like "10 minutes": one for all streams, or one by stream.
+        on: The predicate: a SQL condition over `stream.column`, an `hf.predicate`, or a list of these that must all
+            hold.
+        window: How long a row can be matched, like "10 minutes" or "500 rows": one for all streams, or one by stream.
         time: The event-time column: one name for all streams, or one by stream.
-        lateness: How far a row may lag behind its stream's newest. Streaming inputs need it, one or one by stream.
+        lateness: How far a row may lag behind its stream's newest; streaming inputs need it: one, or one by stream.
         how: "inner" gives the matches. Of two streams also: "left", "right", "full" (the matches, and the rows of the
             first, the second, or both that match nothing, each as soon as that is certain), "semi" (rows of the first
             that match something), "anti" (rows of the first that match nothing). Spark's other names for them, like
             "left_outer", mean the same.
-        sequence: The column that orders tuples of one stream at the same time: one name, or one by stream.
-        in_order: Give the rows in the order of `match_time`, each once no row of an earlier one can still be given.
+        sequence: The column that orders rows of one stream that have the same time: one name, or one by stream.
+        in_order: Give the result in the order of `match_time`: each row when no earlier one can follow any more.
         select: The result's columns, a SQL list like "r.price, s.price AS bid, match_time"; every column when None.
-        order: What a tuple's place goes by: "event", its time, or "arrival", with count windows only: the order in
-            which Spark's batches bring the rows; of bounded inputs, their `sequence` columns.
-        valid_from: The first time that a row may have, a datetime or microseconds since 1970: one, or one by stream.
-            A row before it is rejected, as is one without a time.
-        valid_to: The last time that a row may have, in the same way.
-        idle_timeout: For how long, by the clock, the watermark waits for a stream that sends nothing, for streaming
-            inputs: one, or one by stream. Without it, for ever.
+        order: What decides which row came first: "event", their times; or "arrival", for count windows only, the
+            order in which Spark's batches bring them (for bounded inputs, the `sequence` columns).
+        valid_from: The earliest time that a row may have, a datetime or microseconds since 1970: one, or one by
+            stream. Earlier rows are rejected, as are rows without a time.
+        valid_to: The latest time that a row may have, in the same way.
+        idle_timeout: How long, by the clock, the watermark waits for a stream that sends nothing, for streaming
+            inputs: one, or one by stream. Without it, the watermark waits for ever.
         options: How the local engine runs.
 
     Returns:
         A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every
-        column as `<stream>_<column>`, and `match_time`, the time of the last of a match's tuples (of a row that
-        matches nothing, and of a semi join's that is not in order, its own time).
+        column as `<stream>_<column>`, and `match_time`, the time of a match's last row. For a row that matches nothing,
+        and in a semi join without `in_order`, it is the row's own time.
     """
     asked = {
         "on": on,
@@ -94,7 +95,7 @@ def join(
         "valid_to": valid_to,
         "idle_timeout": idle_timeout,
     }
-    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if _is_said(name, value)})
+    wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if not _is_default(name, value)})
     if _is_spark(inputs, wanted):
         if options is not None:
             raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
@@ -133,7 +134,7 @@ def session(
         spec: The join; every stream needs a lateness.
         schemas: The Arrow schema of every stream.
         options: How the local engine runs.
-        clock: What `idle_timeout` goes by: gives seconds, and never goes back.
+        clock: The clock that `idle_timeout` is measured by: a function that gives seconds and never goes back.
     """
     from handfast.engines.local.session import Session
 
@@ -152,15 +153,15 @@ def write(
 ) -> Any:
     """Start one streaming query that writes matches to one place and refused rows to others.
 
-    A place is a path, where Parquet files are written, in a folder for every batch; or a function that takes the rows
-    as a DataFrame and the batch's number. After a crash the last batch may run again, with the same number and the same
-    rows: a path has every row once nevertheless, a function must see to it by the number. A path belongs to the
-    checkpoint that filled it; with another one it is refused.
+    A place is a path, under which every batch gets a folder of Parquet files; or a function that takes the rows as a
+    DataFrame and the batch's number. After a crash the last batch may run again, with the same number and the same
+    rows: a path still has every row once; a function has to make sure of that by the number. A path belongs to the
+    checkpoint that filled it, and is refused with another one.
 
     Args:
         matches: The streaming DataFrame that `join` returned, as it is.
         to: Where the matches go.
-        late_rows: Where late rows go, with the columns of their stream: a path, under which every stream has a folder
+        late_rows: Where late rows go, with the columns of their stream: a path, under which every stream gets a folder
             of its name; or places by stream.
         rejected_rows: Where rejected rows go, in the same way.
         checkpoint: The folder in which Spark keeps how far the query has come.
@@ -184,7 +185,7 @@ def write(
 def metrics(query: Any) -> Metrics:
     """What became of every row of a streaming query so far: the same counters as a session's.
 
-    Of a query that has died it raises the error that it died of.
+    For a query that has failed it raises the error that the query failed with.
 
     Args:
         query: The StreamingQuery that runs a join; or one progress of it, as a StreamingQueryListener gets it.
@@ -196,13 +197,13 @@ def metrics(query: Any) -> Metrics:
 def configure(spark: Any, *, cores: int | None = None, quiet: bool = False) -> None:
     """Prepare a Spark session for joins: its state store, its number of shuffle partitions, the Python of its workers.
 
-    On a local master the workers run this very Python, unless PYSPARK_PYTHON names another; anywhere else a tiny job
-    finds out whether they have handfast, in the same version.
+    On a local master the workers run the Python of this program, unless PYSPARK_PYTHON names another; anywhere else a
+    tiny job finds out whether they have handfast, in the same version.
 
     Args:
         spark: The session, classic or Connect.
         cores: How many JoinCores share the windows; when None, as many as Spark runs tasks at a time.
-        quiet: Whether nothing is said; otherwise a line tells what was set.
+        quiet: Do not print the line that says what was set.
     """
     _spark().configure(spark, cores=cores, quiet=quiet)
 
@@ -232,10 +233,8 @@ def spec_of(inputs: Mapping[str, Any], spec: JoinSpec | None, asked: Mapping[str
     return JoinSpec(tuple(inputs), **asked)
 
 
-def _is_said(name: str, value: Any) -> bool:
-    if value is None:
-        return False
-    return name not in _UNSAID or value != _UNSAID[name]
+def _is_default(name: str, value: Any) -> bool:
+    return value is None or (name in _DEFAULTS and value == _DEFAULTS[name])  # only these: a Column has no plain ==
 
 
 def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
@@ -259,16 +258,10 @@ def _spark() -> Any:
 
 
 def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions | None) -> tuple[Plan, dict[str, Any]]:
-    from handfast.core.planner import make_plan
-    from handfast.engines.local.options import LocalOptions
-    from handfast.flow.batch import as_table, schema_of
-    from handfast.flow.wide import wide_schema
+    from handfast.engines.local.planning import checked_options, lay_out
+    from handfast.flow.batch import as_table
 
-    if options is not None and not isinstance(options, LocalOptions):
-        raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
+    wanted = checked_options(options)
     spec.check_bounded()
     tables = {name: as_table(inputs[name], name) for name in spec.names}
-    bound = spec.bind({name: schema_of(table.schema) for name, table in tables.items()})
-    arrow = [wide_schema(tables[name].schema) for name in spec.names]
-    wanted = options or LocalOptions()
-    return make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.handshake), tables
+    return lay_out(spec, {name: table.schema for name, table in tables.items()}, wanted), tables

@@ -13,7 +13,7 @@ import pytest
 from handfast.judge import evaluation, oracle
 from handfast.judge.oracle import FIRST_TIME, LAST_TIME, Stamp, holds
 from handfast.spec.join import BoundJoin, JoinSpec
-from handfast.spec.meaning import Refused, to_float32
+from handfast.spec.meaning import AnsiError, to_float32
 from handfast.spec.predicate import bind
 from handfast.spec.window import TimeWindow
 from tests.judges import spark_judge
@@ -250,7 +250,7 @@ def test_a_value_is_what_spark_computes(sql: str, value: Any) -> None:
     predicate = bind_value(sql)
     [row] = rows_of(VALUES)
     if value is ERROR:
-        with pytest.raises(Refused):
+        with pytest.raises(AnsiError):
             evaluation.compile(predicate)([row])
         assert evaluation.evaluate(predicate, [row]) is None
     else:

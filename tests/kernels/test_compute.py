@@ -14,7 +14,7 @@ from handfast.kernels.columns import ColumnReader, Reading
 from handfast.kernels.compiler.program import Input, Program
 from handfast.kernels.strings import StringTable
 from handfast.spec.expression import Call, Column, Expr, Literal
-from handfast.spec.meaning import Refused
+from handfast.spec.meaning import AnsiError
 from handfast.spec.predicate import bind
 from handfast.spec.types import BOOLEAN, Kind
 from tests.judges.rows import rows_of
@@ -39,7 +39,7 @@ def expected(tree: Expr) -> list[Any]:
     def of(row: dict[str, Any]) -> Any:
         try:
             return evaluate([row])
-        except Refused:
+        except AnsiError:
             return FAILED
 
     return [of(row) for row in PLAIN]

@@ -423,7 +423,7 @@ def preserved_rows_on_several_cores(patch: pytest.MonkeyPatch) -> None:
         made = make_plan(*args, **asked)
         return replace(made, anchor=1 - made.anchor) if made.join.preserved else made
 
-    patch.setattr(planner, "make_plan", other_anchor)
+    patch.setattr("handfast.engines.local.planning.make_plan", other_anchor)
 
 
 @mutant

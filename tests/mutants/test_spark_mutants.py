@@ -16,16 +16,17 @@ import pytest
 import handfast as hf
 from handfast.core.planner import make_plan
 from handfast.engines.spark import arrivals, blocks, operator, pack, sequence
-from handfast.engines.spark.arrivals import NOW
 from handfast.engines.spark.core_keys import core_key
 from handfast.engines.spark.operator import JoinProcessor
-from handfast.engines.spark.output import LATE, METRICS, REJECTED, total
+from handfast.engines.spark.output import METRICS, total
 from handfast.engines.spark.pack import SEQUENCER, Pack
+from handfast.engines.spark.packed import NOW
+from handfast.engines.spark.rows import LATE, REJECTED, RefusedRows
 from handfast.engines.spark.sequence import SequenceProcessor
 from handfast.errors import HandfastError
 from handfast.flow.metrics import Metrics
 from handfast.flow.pieces import LIMIT, Limit
-from handfast.flow.time import NEVER, Attention, Horizon, Progress
+from handfast.flow.time import NEVER, Horizon, LastHeard, Progress
 from handfast.judge import oracle
 from handfast.plan import Plan
 from tests.agreement.door import adds_up
@@ -197,7 +198,7 @@ def _is_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
 @mutant
 def a_late_row_given_at_every_core_it_was_sent_to(patch: pytest.MonkeyPatch) -> None:
     def careless(late: Any) -> list[Any]:
-        return [(LATE, k, operator.pack_rows(block.batch)) for k, own in enumerate(late) for block in own]
+        return [RefusedRows(LATE, k, operator.pack_rows(block.batch)) for k, own in enumerate(late) for block in own]
 
     patch.setattr(operator, "late_at_home", careless)
 
@@ -249,13 +250,13 @@ def a_manifest_not_replaced(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_punctuation_only_where_a_block_goes(patch: pytest.MonkeyPatch) -> None:
-    packed = pack.packed
+    for_cores = pack.for_cores
 
     def sparing(*args: Any) -> list[Any]:
-        return [row for row in packed(*args) if row[-1] is not None]
+        return [row for row in for_cores(*args) if row.block is not None]
 
-    patch.setattr(pack, "packed", sparing)
-    patch.setattr(sequence, "packed", sparing)
+    patch.setattr(pack, "for_cores", sparing)
+    patch.setattr(sequence, "for_cores", sparing)
 
 
 @mutant
@@ -317,12 +318,12 @@ def counters_not_restored(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def progress_not_restored(patch: pytest.MonkeyPatch) -> None:
     admission = operator.Admission
-    patch.setattr(operator, "Admission", lambda join, progress=None, attention=None: admission(join, None, attention))
+    patch.setattr(operator, "Admission", lambda join, progress=None, last=None: admission(join, None, last))
 
 
 @mutant
 def who_was_heard_of_not_restored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Attention, "decode", staticmethod(lambda data: None))
+    patch.setattr(LastHeard, "decode", staticmethod(lambda data: None))
 
 
 @mutant
@@ -332,8 +333,8 @@ def blocks_in_the_order_of_their_coming(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def every_piece_of_a_batch_reaches_the_horizon(patch: pytest.MonkeyPatch) -> None:
-    def hasty(core: Any, admitted: Any, horizon: Horizon) -> Iterator[Any]:
-        for step in list(operator.zip_longest(*admitted)) or [(None,) * len(admitted)]:
+    def hasty(core: Any, admitted: Any, horizon: Horizon, limit: Limit) -> Iterator[Any]:
+        for step, _ in operator.in_order(admitted, limit):
             yield from core.step(step, horizon)
 
     patch.setattr(operator, "_steps", hasty)

@@ -10,7 +10,7 @@ import pytest
 from handfast.flow.batch import schema_of
 from handfast.judge import evaluation
 from handfast.spec.expression import Call, Expr
-from handfast.spec.meaning import Refused
+from handfast.spec.meaning import AnsiError
 from handfast.spec.predicate import bind
 from tests.judges.rows import plain_values, rows_of
 from tests.strategies.expressions import EXPRESSIONS, rows
@@ -38,7 +38,7 @@ def said(sql: str) -> list[Any]:
     def of(row: dict[str, Any]) -> Any:
         try:
             return evaluate([row])
-        except Refused:
+        except AnsiError:
             return FAILS
 
     return [of(row) for row in PLAIN]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from handfast.judge import evaluation, oracle
 from handfast.spec.expression import Column, Literal, walk
-from handfast.spec.meaning import Refused
+from handfast.spec.meaning import AnsiError
 from tests.judges.rows import rows_of, tables_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def measure(case: Case) -> set[str]:
         members = [stamps[stream][i] for stream, i in enumerate(indices)]
         try:
             truth = predicate([rows[stream][i] for stream, i in enumerate(indices)]) is True
-        except Refused:
+        except AnsiError:
             found.add("refused arithmetic")
             truth = False
         at = max(members, key=lambda stamp: stamp.rank)

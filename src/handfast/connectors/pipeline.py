@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from handfast.errors import SpecError
-from handfast.spec.join import ARRIVAL, JoinSpec
+from handfast.spec.join import JoinSpec
 from handfast.spec.schema import nearest
 from handfast.spec.window import parse_duration
 
@@ -172,13 +172,8 @@ class Pipeline:
         if self.interval is not None and self.interval < 0:
             raise SpecError(f"trigger cannot be negative: {self.trigger!r}")
         _check_refused(self)
-        if self.mode == "stream" and self.spec.order != ARRIVAL:
-            for stream in self.spec.streams:
-                if stream.lateness is None:
-                    raise SpecError(
-                        f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
-                        'newest; write lateness = "30 seconds" in [join], or mode = "batch" for all rows at once'
-                    )
+        if self.mode == "stream":
+            self.spec.check_unbounded('write lateness = "30 seconds" in [join], or mode = "batch" for all rows at once')
 
     @property
     def interval(self) -> int | None:

@@ -1,49 +1,36 @@
-"""handfast.json: what a checkpoint was written by, in words that can be compared before anything starts."""
+"""handfast.json: which join a checkpoint was written by, to be compared before anything starts."""
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from handfast import __version__
 from handfast.errors import SpecError
+from handfast.spec.fingerprint import changes, fingerprint_of, of_stream
 from handfast.spec.join import JoinSpec
-from handfast.spec.moment import EARLIEST, LATEST, format_moment
-from handfast.spec.window import CountWindow, TimeWindow, exact_duration
 
 NAME = "handfast.json"
 
 Record = dict[str, Any]
 
+_DEFAULTS_THEN = {"how": "inner", "in_order": "False", "order": "event"}  # of the first versions' records; else None
+
 
 def record_of(spec: JoinSpec, columns: Mapping[str, str], cores: int, *, apart: bool) -> Record:
-    """What a checkpoint belongs to: the join, the columns of its streams, the number of cores.
+    """What a checkpoint belongs to: the number of cores, and the join with the columns of its streams.
 
     And whether refused rows are written apart: then files are laid out in another way, which a stream cannot change.
     """
-    streams = {s.name: {**_readable(s), "columns": columns[s.name]} for s in spec.streams}
-    rest = {f.name: _plain(getattr(spec, f.name)) for f in fields(spec) if f.name != "streams"}
     refused = "written" if apart else "counted"
-    first = {"handfast": __version__, "cores": cores, "refused_rows": refused}
-    return {**first, **rest, "names": list(spec.names), "streams": streams}
+    return {"handfast": __version__, "cores": cores, "refused_rows": refused, **fingerprint_of(spec, columns)}
 
 
 def differences(before: Record, now: Record) -> list[str]:
-    """What is another one now, line by line; the version of handfast may differ.
-
-    What an earlier version did not know to ask for was as it is by default.
-    """
-    old, new = _unsaid() | _flat(before), _flat(now)
-    names = [name for name in (*old, *(n for n in new if n not in old)) if name != "handfast"]
-    return [
-        f"{name} was {_said(old.get(name))}, is {_said(new.get(name))}"
-        for name in names
-        if old.get(name) != new.get(name)
-    ]
+    """What differs, line by line; the version of handfast may."""
+    return [line for what, line in changes(before, now).items() if what != "handfast"]
 
 
 def check(before: Record | None, now: Record, checkpoint: str) -> None:
@@ -86,57 +73,17 @@ def parse(said: str, where: str) -> Record:
         record = None
     if not isinstance(record, dict):
         raise SpecError(f"{where} is not what handfast has written there; take a new checkpoint")
-    return record
+    return _in_fields(record)
 
 
-def _readable(value: Any) -> Record:
-    plain = {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name != "name"}
-    said = {name: _WORDS[name](own) for name, own in plain.items() if name in _WORDS and own is not None}
-    return plain | said
-
-
-def _bound(micros: int) -> str | None:
-    """A time that was asked for; the ends of the calendar are not."""
-    return None if micros in (EARLIEST, LATEST) else format_moment(micros)
-
-
-_WORDS: Mapping[str, Callable[[int], str | None]] = {
-    "lateness": exact_duration,
-    "idle_timeout": exact_duration,
-    "valid_from": _bound,
-    "valid_to": _bound,
-}
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, TimeWindow):
-        return exact_duration(value.length)
-    if isinstance(value, CountWindow):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return _readable(value) if is_dataclass(value) else str(value)
-
-
-def _unsaid() -> Record:
-    """What a join is where nothing is said."""
-    parameters = inspect.signature(JoinSpec).parameters
-    return {f.name: _plain(parameters[f.name].default) for f in fields(JoinSpec) if f.name not in ("streams", "on")}
-
-
-def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in record.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return {name.removeprefix("streams."): value for name, value in flat.items()}
-
-
-def _said(value: Any) -> str:
-    return "nothing" if value is None else repr(value) if isinstance(value, str) else str(value)
+def _in_fields(record: Record) -> Record:
+    """A record of the first versions, which nested the streams and spelled out every default, in today's fields."""
+    streams = record.get("streams")
+    if not isinstance(streams, Mapping):
+        return record
+    about: Record = {what: record[what] for what in ("handfast", "cores", "refused_rows") if what in record}
+    asked = {what: value for what, value in record.items() if what not in (*about, "names", "streams")}
+    asked |= {of_stream(what, name): value for name, own in streams.items() for what, value in own.items()}
+    texts = {what: str(tuple(v) if isinstance(v, list) else v) for what, v in asked.items() if v is not None}
+    said = {what: text for what, text in texts.items() if text != _DEFAULTS_THEN.get(what)}
+    return {**about, "streams": ", ".join(record.get("names", streams)), **said}

@@ -225,9 +225,10 @@ def check_sinks(pipeline: Pipeline, *, goes_on: bool) -> None:
 def _check_folder(sink: Sink, folder: Path, *, streams: bool) -> None:
     found = [path.name for path in folder.iterdir() if not path.name.startswith("_handfast")]  # a mark is no row
     if found and sink.if_exists == "fail":
+        ways = '"append"' if streams else '"overwrite" or "append"'
         raise SpecError(
             f"{sink.where} writes to {folder}, and something is there already; take another path, or say "
-            'if_exists = "overwrite" or "append"'
+            f"if_exists = {ways}"
         )
     if found and streams and sink.if_exists == "overwrite":
         raise SpecError(f'{sink.where} if_exists = "overwrite" is for mode = "batch"; a stream only appends')

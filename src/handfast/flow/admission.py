@@ -1,4 +1,4 @@
-"""The door: rows without a valid time are rejected, rows below the watermark are late; what is admitted joins."""
+"""Admission: rows without a valid time are rejected, rows below the watermark are late, all others are admitted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
-from handfast.flow.time import NEVER, Attention, Progress
+from handfast.flow.time import NEVER, LastHeard, Progress
 from handfast.spec.join import ARRIVAL, BoundJoin
 
 
 def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | None, pa.RecordBatch | None]:
-    """The rows of a stream that have a valid time, as a block, and those that are rejected because they have none."""
+    """A stream's rows with a valid time, as a block, and the rejected ones, which have none."""
     asked = join.spec.streams[stream]
     times, refused = admit_times(batch.column(join.times[stream]), asked.valid_from, asked.valid_to)
     rejected = None
@@ -28,53 +28,56 @@ def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | 
 
 
 def progress_of(blocks: Sequence[Block | None]) -> Progress:
-    """How far each stream has come with these blocks."""
+    """The highest time of each stream in these blocks, one for each stream."""
     return Progress(tuple(block.most_time if block is not None else NEVER for block in blocks))
 
 
 class Admission:
-    """Tells late rows from those in time, by the watermark that stood before their batch."""
+    """Tells late rows from those in time: late are those below the watermark as it was before their batch."""
 
-    def __init__(self, join: BoundJoin, progress: Progress | None = None, attention: Attention | None = None) -> None:
+    def __init__(self, join: BoundJoin, progress: Progress | None = None, last_heard: LastHeard | None = None) -> None:
         self._lateness = [stream.lateness or 0 for stream in join.spec.streams]
         self._by_arrival = join.spec.order == ARRIVAL
         self._timeouts = [stream.idle_timeout for stream in join.spec.streams]
         self.progress = progress if progress is not None else Progress.start(len(self._lateness))
-        self.attention = attention
+        self.last_heard = last_heard
 
     @property
     def watermark(self) -> int:
         if self._by_arrival:  # a place is final at once, and nothing is late
             return NEVER
-        if self.attention is not None:
-            return self.attention.watermark
+        if self.last_heard is not None:
+            return self.last_heard.watermark
         return self.progress.watermark(self._lateness)
 
     def admit(
         self, blocks: Sequence[Block | None], progress: Progress, now: int
     ) -> tuple[list[Block | None], list[Block | None]]:
-        """The rows of a batch that are in time, and those that are late, block by block.
+        """Part the blocks of a batch into tuples in time and late ones, block by block; then move the watermark.
 
-        Afterwards the streams have come as far as `progress` says. `now` is the batch's processing time.
+        Args:
+            blocks: The tuples of the batch.
+            progress: The highest time of each stream in the batch.
+            now: The batch's processing time in microseconds, which `idle_timeout` is measured by.
         """
         watermark = self.watermark
         self.progress = self.progress.advanced(progress)
         if any(timeout is not None for timeout in self._timeouts):
-            self.attention = self._attend(progress, now)
+            self.last_heard = self._heard(progress, now)
         in_time = [_only(block, block.times >= watermark) if block is not None else None for block in blocks]
         late = [_only(block, block.times < watermark) if block is not None else None for block in blocks]
         return in_time, late
 
-    def _attend(self, sent: Progress, now: int) -> Attention:
-        """Who was heard of in this batch, and the watermark of those that are waited for."""
-        before = self.attention or Attention((now,) * len(self._lateness), NEVER)
-        heard = tuple(then if high == NEVER else now for then, high in zip(before.heard, sent.highest, strict=True))
+    def _heard(self, sent: Progress, now: int) -> LastHeard:
+        """When each stream last sent something, and the watermark of those that are not idle."""
+        before = self.last_heard or LastHeard((now,) * len(self._lateness), NEVER)
+        when = tuple(then if high == NEVER else now for then, high in zip(before.when, sent.highest, strict=True))
         awake = [
-            stream for stream, timeout in enumerate(self._timeouts) if timeout is None or now - heard[stream] < timeout
+            stream for stream, timeout in enumerate(self._timeouts) if timeout is None or now - when[stream] < timeout
         ]
         waited_for = Progress(tuple(self.progress.highest[stream] for stream in awake))
         reached = waited_for.watermark([self._lateness[stream] for stream in awake]) if awake else NEVER
-        return Attention(heard, max(before.watermark, reached))
+        return LastHeard(when, max(before.watermark, reached))
 
 
 def _only(block: Block, rows: NDArray[np.bool_]) -> Block | None:

@@ -1,4 +1,4 @@
-"""Batches of tuples as Arrow: their types, their times, and what is refused at the door."""
+"""Batches of tuples as Arrow: their types, their times, and which of these are not valid."""
 
 from __future__ import annotations
 

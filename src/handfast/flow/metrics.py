@@ -1,4 +1,4 @@
-"""What became of every row: counters that add up, each of them counted where it happens."""
+"""Counters of what became of every row: they add up, and each is counted where it happens."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class StreamMetrics:
     """What became of one stream's rows: rows_in = waiting + live + expired + late + shed + rejected, at every moment.
 
     Attributes:
-        rows_in: How many came to the door.
-        waiting: Admitted, but without a final place yet, where windows count tuples; or on the way to a core, where a
-            session does not wait, and between two cores of a handshake chain.
-        live: Stored in the window: what the cores hold.
-        expired: Joined and gone; also those that could never match and were not stored.
-        late: Refused, because the watermark had passed them.
-        shed: Refused, because there was too much to do.
-        rejected: Refused, because they had no valid time.
+        rows_in: Rows that were read or pushed, admitted or not.
+        waiting: Admitted rows that have not reached a core yet: their place in the order is not final (count windows,
+            results in order), or they are on their way (a session that does not wait, a handshake chain).
+        live: Rows that the cores hold in their windows.
+        expired: Rows that have joined and left their window, and rows that could never match and were not stored.
+        late: Refused rows, because the watermark had passed their time.
+        shed: Refused rows, because there was too much to do.
+        rejected: Refused rows, because they had no valid time.
     """
 
     rows_in: int = 0
@@ -42,12 +42,12 @@ class CoreMetrics:
     """What one core of the local engine holds and has done.
 
     Attributes:
-        live: By stream, the tuples of its segment.
-        queued: Messages that wait for it, with the one it is at.
-        scanned: Pairs of tuples that met here, whether an index let them be compared or not.
+        live: How many tuples its segment holds, by stream.
+        queued: Messages that wait for it, including the one it is working on.
+        scanned: Pairs of tuples that met here, also those that an index ruled out without a comparison.
         matched: Matches that were found here.
-        forwarded: Tuples that were passed on to a neighbour.
-        busy: Seconds in which it joined.
+        forwarded: Tuples that it has passed on to a neighbour.
+        busy: Seconds that it has spent joining.
         idle: Seconds in which it had nothing to do.
     """
 
@@ -62,18 +62,23 @@ class CoreMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """A join's counters: by stream, of the matches it has given, and of its cores where they are in this process.
+    """A join's counters.
 
-    `newest` is the highest time that each stream has brought, in microseconds as `watermark` is.
-    `held` is for how long, at most, a match was held back after it was found so that all come in order, in seconds.
+    Attributes:
+        streams: What became of each stream's rows.
+        matches: How many matches were given.
+        watermark: The join's watermark in microseconds; None as long as a stream has sent nothing.
+        cores: What each core holds and has done; the local engine alone has this.
+        held: The longest time, in seconds, that a match was held back after it was found so that all come in order.
+        newest: The highest time of each stream, in microseconds; without the streams that have sent nothing.
     """
 
     streams: dict[str, StreamMetrics]
     matches: int = 0
-    watermark: int | None = None  # microseconds; None as long as a stream has sent nothing
+    watermark: int | None = None
     cores: tuple[CoreMetrics, ...] = ()
     held: float = field(default=0.0, compare=False)
-    newest: dict[str, int] = field(default_factory=dict)  # of the streams that have sent something
+    newest: dict[str, int] = field(default_factory=dict)
 
     @property
     def watermark_time(self) -> datetime | None:
@@ -82,12 +87,12 @@ class Metrics:
 
     @property
     def newest_times(self) -> dict[str, datetime | None]:
-        """The highest time that each stream has brought, in UTC; None of one that has sent nothing."""
+        """The highest time of each stream, in UTC; None for a stream that has sent nothing."""
         return {name: as_datetime(self.newest[name]) if name in self.newest else None for name in self.streams}
 
     @property
     def balance(self) -> float:
-        """The largest segment over the mean one: 1 where the cores share the windows evenly."""
+        """The size of the largest segment divided by the mean: 1 where the cores share the windows evenly."""
         sizes = [sum(core.live) for core in self.cores]
         return max(sizes) * len(sizes) / sum(sizes) if sum(sizes) else 1.0
 
@@ -97,14 +102,14 @@ class Metrics:
 
     @staticmethod
     def total(shares: Sequence[Metrics]) -> Metrics:
-        """The counters of all cores together; the watermark is the same at each."""
+        """The counters of all cores together; the watermark is the same at every core."""
         streams = {name: sum((s.streams[name] for s in shares), StreamMetrics()) for name in shares[0].streams}
         newest = latest(share.newest for share in shares)
         matches = sum(share.matches for share in shares)
         return Metrics(streams, matches, shares[0].watermark, newest=newest)
 
     def encode(self) -> Any:
-        """The counters as JSON takes them."""
+        """The counters in a form that JSON can hold."""
         streams = {name: astuple(own) for name, own in self.streams.items()}
         return [streams, self.matches, self.watermark, self.newest]
 
@@ -116,7 +121,7 @@ class Metrics:
 
 
 def latest(told: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The latest of the times that are told of each stream."""
+    """The latest of the times that are given for each stream."""
     found: dict[str, int] = {}
     for times in told:
         for name, time in times.items():

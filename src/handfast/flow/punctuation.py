@@ -1,4 +1,4 @@
-"""Punctuations: what every core is told with a run of a stream's rows, whether it gets any of them or not."""
+"""Punctuations: what every core is told about a run of a stream's rows, whether it gets any of them or not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from handfast.flow.time import Horizon, Progress
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """How far the streams have come, and what came to the door.
+    """How far the streams have come with a run of rows, and how many rows it had.
 
     Attributes:
-        rows: How many rows of the stream came to the door.
-        progress: The highest times of the run.
-        place: Of the run among those of its batch and stream, where arrival orders: input partition, number in it.
-        horizon: What no tuple still to come can fall below, where a sequencer knows it.
-        waiting: How many tuples of the stream wait there for their place to be final.
+        rows: How many rows of the stream were in the run, admitted or not.
+        progress: The highest time of each stream in the run.
+        place: The run's place among those of its stream in the batch: input partition, and number in it.
+        horizon: The lower bound of all tuples still to come; only a sequencer knows it.
+        waiting: How many tuples of the stream wait at the sequencer for their place to be final.
     """
 
     rows: int

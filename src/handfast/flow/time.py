@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-NEVER = -(2**63)  # before every time: what a stream has reached that has sent nothing
-END = 2**63 - 1  # after every time: what a stream has reached that has ended
+NEVER = -(2**63)  # before every time: how far a stream has come that has sent nothing
+END = 2**63 - 1  # after every time: how far a stream has come that has ended
 
 _PER_MICRO = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def micros(column: pa.Array) -> NDArray[np.int64]:
-    """A timestamp column as microseconds, finer ones floored; NULL's is 0. What int64 cannot hold goes to its ends."""
+    """A timestamp column in microseconds: finer times are floored, NULL is 0, what int64 cannot hold is at its ends."""
     unit = column.type.unit
     raw: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     if unit == "ns":
@@ -31,7 +31,7 @@ def micros(column: pa.Array) -> NDArray[np.int64]:
 
 
 def days(column: pa.Array) -> NDArray[np.int64]:
-    """A column of dates as days, the time of day floored that a date64 may have; NULL's is 0."""
+    """A column of dates in days since 1970: the time of day that a date64 may have is floored, and NULL is 0."""
     raw = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     numbers: NDArray[np.int64] = pc.fill_null(raw, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers if pa.types.is_date32(column.type) else numbers // 86_400_000
@@ -39,9 +39,9 @@ def days(column: pa.Array) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What no tuple still to come can fall below: a time, and in every stream a place.
+    """The lower bound of all tuples that are still to come: of their time, and of their place in each stream.
 
-    `counts[i]` is how many tuples of stream i are known to come before every one that is still to come.
+    None of them has a time below `time`; `counts[i]` tuples of stream i come before each of them.
     """
 
     time: int
@@ -57,23 +57,24 @@ class Horizon:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
-    """Where the watermark does not wait for idle streams: when each was last heard of, by the clock, and the watermark.
+class LastHeard:
+    """When each stream last sent something, by the clock, and the watermark by then: where `idle_timeout` is set.
 
-    The watermark never goes back, though a stream that it did not wait for sends again.
+    The watermark does not wait for a stream that has been silent for too long. It is kept because it never goes back,
+    also not when such a stream sends again.
     """
 
-    heard: tuple[int, ...]
+    when: tuple[int, ...]
     watermark: int
 
     @staticmethod
-    def encode(attention: Attention | None) -> Any:
-        """As JSON takes it."""
-        return [attention.heard, attention.watermark] if attention is not None else None
+    def encode(last: LastHeard | None) -> Any:
+        """What JSON can hold."""
+        return [last.when, last.watermark] if last is not None else None
 
     @staticmethod
-    def decode(data: Any) -> Attention | None:
-        return Attention(tuple(data[0]), data[1]) if data is not None else None
+    def decode(data: Any) -> LastHeard | None:
+        return LastHeard(tuple(data[0]), data[1]) if data is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,11 @@ class Progress:
         return Progress(tuple(map(max, self.highest, other.highest)))
 
     def reached(self, names: Sequence[str]) -> dict[str, int]:
-        """The highest times by the streams' names; of those that have sent something, and have not ended."""
+        """The highest time of each stream by its name, leaving out streams that have sent nothing or have ended."""
         return {name: high for name, high in zip(names, self.highest, strict=True) if high not in (NEVER, END)}
 
     def watermark(self, lateness: Sequence[int]) -> int:
-        """The join's watermark: the minimum over its streams of the highest time minus the lateness."""
+        """The join's watermark: the least, over its streams, of the highest time minus the lateness."""
         return min(
             high if high in (NEVER, END) else high - late for high, late in zip(self.highest, lateness, strict=True)
         )

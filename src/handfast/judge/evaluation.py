@@ -9,7 +9,7 @@ from typing import Any
 
 from handfast.errors import InternalError
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, conjuncts
-from handfast.spec.meaning import Refused, rescaled, rule, to_float32, wrapped
+from handfast.spec.meaning import AnsiError, rescaled, rule, to_float32, wrapped
 from handfast.spec.types import Kind, Type
 
 Row = Mapping[str, Any]
@@ -20,12 +20,12 @@ def evaluate(expr: Expr, rows: Sequence[Row]) -> Any:
     """The value of a typed tree for one row of each stream; None where it is NULL or Spark's ANSI mode refuses it."""
     try:
         return compile(expr)(rows)
-    except Refused:
+    except AnsiError:
         return None
 
 
 def compile(expr: Expr) -> Evaluator:
-    """The tree as a function of one row of each stream; it raises `Refused` where Spark's ANSI mode would fail.
+    """The tree as a function of one row of each stream; it raises `AnsiError` where Spark's ANSI mode would fail.
 
     AND and OR go from left to right and stop as soon as they are decided. Every other operator takes all its operands
     first, so an operand that is refused outweighs one that is NULL.
@@ -200,7 +200,7 @@ def _binary_rule(expr: Call) -> Callable[[Any, Any], Any]:
         z: int = rule(x, y)
         if low <= z <= high:
             return z
-        raise Refused(f"{x} {expr.op.value} {y} is beyond {expr.type}")
+        raise AnsiError(f"{x} {expr.op.value} {y} is beyond {expr.type}")
 
     return checked
 
@@ -211,14 +211,14 @@ def _equal(x: Any, y: Any) -> bool:
 
 def _divide(x: float, y: float) -> float:
     if y == 0:
-        raise Refused(f"{x} / {y}")
+        raise AnsiError(f"{x} / {y}")
     return x / y
 
 
 def _remainder(x: Any, y: Any) -> Any:
     """As in Java: with the sign of the dividend."""
     if y == 0:
-        raise Refused(f"{x} % {y}")
+        raise AnsiError(f"{x} % {y}")
     if isinstance(x, int):
         return abs(x) % abs(y) * (1 if x >= 0 else -1)
     return math.nan if math.isinf(x) else math.fmod(x, y)
@@ -250,7 +250,7 @@ def _unary_rule(expr: Call) -> Callable[[Any], Any]:
         y: int = rule(x)
         if low <= y <= high:
             return y
-        raise Refused(f"{expr.op.value} {x} is beyond {expr.type}")
+        raise AnsiError(f"{expr.op.value} {x} is beyond {expr.type}")
 
     return checked
 
@@ -282,7 +282,7 @@ def _within(target: Type, convert: Callable[[int], int]) -> Callable[[int], int]
         y = convert(x)
         if low <= y <= high:
             return y
-        raise Refused(f"{x} is beyond {target}")
+        raise AnsiError(f"{x} is beyond {target}")
 
     return checked
 
@@ -291,7 +291,7 @@ def _truncated(x: float, target: Type) -> int:
     """A floating number without what is behind the point; just beyond the largest bigint there is no other double."""
     low, high = _bounds(target)
     if x != x or math.isinf(x) or not (math.floor(x) <= float(high) and math.ceil(x) >= low):
-        raise Refused(f"{x} is beyond {target}")
+        raise AnsiError(f"{x} is beyond {target}")
     return min(math.trunc(x), high)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from handfast.judge.evaluation import Row, compile
 from handfast.spec.join import BoundJoin, Stream
-from handfast.spec.meaning import Refused
+from handfast.spec.meaning import AnsiError
 from handfast.spec.window import CountWindow, Window
 
 Tables = Mapping[str, Sequence[Row]]  # every stream's rows
@@ -184,7 +184,7 @@ def matches(join: BoundJoin, tables: Tables) -> list[tuple[int, ...]]:
             try:
                 if predicate(candidate) is True:
                     found.append(indices)
-            except Refused:
+            except AnsiError:
                 continue
         live[origin].append(index)
     return found

@@ -17,7 +17,7 @@ from handfast.kernels.compiler.program import Slot
 from handfast.kernels.strings import StringTable
 from handfast.kernels.values import Array, Data, Status, addresses, decoded, dtype, encoded, literal_buffer
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
-from handfast.spec.meaning import Refused, Rule, rule
+from handfast.spec.meaning import AnsiError, Rule, rule
 from handfast.spec.python_predicate import PythonPredicate
 
 
@@ -172,8 +172,8 @@ class _Rule:
     def _result(self, values: tuple[Any, ...]) -> Any:
         try:
             return self.rule(*values)
-        except Refused:
-            return Refused
+        except AnsiError:
+            return AnsiError
 
 
 class _Python:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from handfast.kernels.compiler.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
 from handfast.kernels.strings import StringTable, as_text
 from handfast.spec.expression import Literal
-from handfast.spec.meaning import Refused
+from handfast.spec.meaning import AnsiError
 from handfast.spec.types import Kind, Type
 
 Array = NDArray[np.generic]
@@ -58,7 +58,7 @@ def decoded(values: Array, type_: Type, strings: StringTable) -> list[Any]:
 def encoded(results: Iterable[Any], type_: Type, strings: StringTable) -> tuple[Array, Status]:
     """Plain results as values and statuses."""
     results = list(results)
-    marks = [NULL_STATUS if result is None else ERROR_STATUS if result is Refused else 0 for result in results]
+    marks = [NULL_STATUS if result is None else ERROR_STATUS if result is AnsiError else 0 for result in results]
     status = np.array(marks, np.uint8)
     plain = [None if state else result for result, state in zip(results, status, strict=True)]
     if type_.is_text:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from handfast.spec.coerce import alike, arithmetic, cast, unify
 from handfast.spec.expression import Call, Expr, Literal, Op
-from handfast.spec.meaning import FIXED_UNITS, TRUNC_UNITS, Refused, rule
+from handfast.spec.meaning import FIXED_UNITS, TRUNC_UNITS, AnsiError, rule
 from handfast.spec.refusal import refuse
 from handfast.spec.types import (
     BINARY,
@@ -102,7 +102,7 @@ class Functions:
         if isinstance(typed[1], Literal) and typed[1].value is not None:
             try:
                 rule(tree)("", typed[1].value, escape.value)
-            except Refused as why:
+            except AnsiError as why:
                 refuse(node, f"has a pattern that Spark refuses: {why}")
         return tree
 

@@ -9,7 +9,7 @@ from typing import Any
 from handfast.errors import SpecError
 from handfast.spec.classify import Conditions, classify
 from handfast.spec.expression import Expr, conjunction
-from handfast.spec.fingerprint import Fingerprint, fingerprint_of
+from handfast.spec.fingerprint import Fingerprint, columns_text, fingerprint_of
 from handfast.spec.moment import EARLIEST, LATEST, Moment, parse_moment
 from handfast.spec.predicate import bind, parse
 from handfast.spec.python_predicate import PythonPredicate
@@ -170,6 +170,17 @@ class JoinSpec:
                 "has it: sequence='…'"
             )
 
+    def check_unbounded(self, way_out: str) -> None:
+        """Refuse streams without an end that have no lateness; `way_out` says how to give one."""
+        if self.order == ARRIVAL:  # a place is final at once, and nothing is late
+            return
+        for stream in self.streams:
+            if stream.lateness is None:
+                raise SpecError(
+                    f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
+                    f"newest; {way_out}"
+                )
+
     def bind(self, schemas: Mapping[str, Schema]) -> BoundJoin:
         """The join over streams with these columns: typed and classified, or an error that says what does not fit."""
         ordered = {name: schemas[name] for name in self.names}
@@ -260,7 +271,8 @@ class BoundJoin:
     @property
     def fingerprint(self) -> Fingerprint:
         """The same for the same join on the same columns, another one for any other."""
-        return fingerprint_of(self)
+        columns = {name: columns_text(own) for name, own in zip(self.spec.names, self.schemas, strict=True)}
+        return fingerprint_of(self.spec, columns)
 
     def interval(self) -> str:
         """The windows as an interval: of time differences, or of tuples that came between."""

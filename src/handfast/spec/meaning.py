@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Rule = Callable[..., Any]
 
 
-class Refused(ArithmeticError):
+class AnsiError(ArithmeticError):
     """What Spark's ANSI mode refuses: overflow, division by zero, a pattern that is none."""
 
 
@@ -40,7 +40,7 @@ SAFE = frozenset(
 
 
 def rule(call: Call) -> Rule:
-    """The function's rule: from its arguments' values to its own; it raises `Refused` where Spark would fail."""
+    """The function's rule: from its arguments' values to its own; it raises `AnsiError` where Spark would fail."""
     types = [arg.type for arg in call.args]
     if call.op is Op.CAST:
         return _cast(types[0], call.type)
@@ -73,7 +73,7 @@ def _python(predicate: PythonPredicate) -> Rule:
         try:
             return bool(predicate.function(*values))
         except Exception as error:
-            raise Refused(f"The predicate {predicate.name!r} raised {error!r}") from error
+            raise AnsiError(f"The predicate {predicate.name!r} raised {error!r}") from error
 
     return holds
 
@@ -105,7 +105,7 @@ def _pieces(pattern: str, escape: str) -> tuple[tuple[re.Pattern[str], int], ...
         if character == escape:
             position += 1
             if position == len(pattern) or pattern[position] not in ("%", "_", escape):
-                raise Refused(f"{pattern!r} is no pattern: {escape!r} stands before no %, _ or {escape!r}")
+                raise AnsiError(f"{pattern!r} is no pattern: {escape!r} stands before no %, _ or {escape!r}")
             pieces[-1].append(re.escape(pattern[position]))
         elif character == "%":
             pieces.append([])
@@ -173,7 +173,7 @@ def half_up(numerator: int, denominator: int) -> int:
 def fitting(x: int, type_: Type) -> int:
     """`x` as the unscaled value of a decimal type; refused if it has more digits."""
     if abs(x) >= 10**type_.precision:
-        raise Refused(f"{x} has more digits than {type_}")
+        raise AnsiError(f"{x} has more digits than {type_}")
     return x
 
 
@@ -206,7 +206,7 @@ def _multiply(a: Type, b: Type, to: Type) -> Rule:
 def _divide(a: Type, b: Type, to: Type) -> Rule:
     def divide(x: int, y: int) -> int:
         if y == 0:
-            raise Refused("division by zero")
+            raise AnsiError("division by zero")
         shift = _DIGITS + b.scale - a.scale
         return rescaled(half_up(x * 10 ** max(shift, 0), y * 10 ** max(-shift, 0)), _DIGITS, to)
 
@@ -218,11 +218,11 @@ def _remainder(a: Type, b: Type, to: Type) -> Rule:
 
     def remainder(x: int, y: int) -> int:
         if y == 0:
-            raise Refused("remainder by zero")
+            raise AnsiError("remainder by zero")
         x, y = x * 10 ** (scale - a.scale), y * 10 ** (scale - b.scale)
         quotient, rest = divmod(abs(x), abs(y))
         if len(str(quotient).rstrip("0")) > _DIGITS:
-            raise Refused(f"{x} is too large for a remainder by {y}")
+            raise AnsiError(f"{x} is too large for a remainder by {y}")
         return rescaled(rest if x >= 0 else -rest, scale, to)
 
     return remainder
@@ -240,7 +240,7 @@ def _whole(to_integer: Callable[[Any], int], source: Type) -> Rule:
         if x != x:
             return 0
         if not -(2.0**63) <= x < 2.0**63:
-            raise Refused(f"{x} is beyond bigint")
+            raise AnsiError(f"{x} is beyond bigint")
         return to_integer(x)
 
     return whole
@@ -260,7 +260,7 @@ def _round(source: Type, to: Type) -> Rule:
     def round_integer(x: int, digits: int) -> int:
         rounded = x if digits >= 0 else half_up(x, 10**-digits) * 10**-digits
         if wrapped(rounded, to.bits) != rounded:
-            raise Refused(f"{x} rounded is beyond {to}")
+            raise AnsiError(f"{x} rounded is beyond {to}")
         return rounded
 
     return round_integer
@@ -269,11 +269,11 @@ def _round(source: Type, to: Type) -> Rule:
 def _int_div(a: Type, b: Type) -> Rule:
     def int_div(x: int, y: int) -> int:
         if y == 0:
-            raise Refused("division by zero")
+            raise AnsiError("division by zero")
         x, y = x * 10 ** max(b.scale - a.scale, 0), y * 10 ** max(a.scale - b.scale, 0)
         quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
         if wrapped(quotient, 64) != quotient:
-            raise Refused(f"{x} DIV {y} is beyond bigint")
+            raise AnsiError(f"{x} DIV {y} is beyond bigint")
         return quotient
 
     return int_div
@@ -371,5 +371,5 @@ def _truncated(unit: int | str, time: int) -> int:
     else:
         start = _days(_STARTS[unit](_civil(time // _DAY))) * _DAY
     if wrapped(start, 64) != start:
-        raise Refused(f"the {unit} of {time} begins before all timestamps")
+        raise AnsiError(f"the {unit} of {time} begins before all timestamps")
     return start

@@ -89,3 +89,55 @@ def test_an_interval_in_the_predicate_is_refused_with_its_column(spark: SparkSes
     rows = spark.range(ROWS).selectExpr("TIMESTAMP_SECONDS(id) AS ts", f"{sql} AS `far.off`")
     with pytest.raises(hf.SpecError, match=r"'s\.`far\.off`' is of type interval day.*, which a predicate cannot use"):
         hf.join({"r": rows, "s": rows}, on="r.ts - s.ts < s.`far.off`", window="1 second", time="ts")
+
+
+def streams(spark: SparkSession, home: Path, *columns: str) -> dict[str, DataFrame]:
+    """Two streams with the same columns, made of numbers from 0."""
+    spark.range(ROWS).write.mode("overwrite").parquet(str(home / "ids"))
+    rows = (
+        spark.readStream.schema("id bigint")
+        .parquet(str(home / "ids"))
+        .selectExpr("TIMESTAMP_SECONDS(id) AS ts", *columns)
+    )
+    return {"r": rows, "s": rows}
+
+
+ALIKE: dict[str, str] = {"on": "r.k = s.K", "window": "1 second", "time": "ts", "lateness": "1 minute"}
+
+
+def test_columns_that_differ_in_case_alone_are_refused_where_files_are_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session = spark.newSession()
+    hf.configure(session, cores=2)
+    inputs = streams(session, tmp_path, "id AS k", "id AS K")
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(hf.SpecError, match=r"^to has the columns 'r_k' and 'r_K', .*; rename one of the two, or set"):
+        hf.write(hf.join(inputs, **ALIKE), to=tmp_path / "out", checkpoint=checkpoint)
+    named = hf.join(inputs, **ALIKE, select="r.k")
+    with pytest.raises(hf.SpecError, match=r"^late_rows of 'r' has the columns 'k' and 'K'"):
+        hf.write(named, to=tmp_path / "out", late_rows=tmp_path / "late", checkpoint=checkpoint)
+    assert not checkpoint.exists()
+
+
+def test_columns_that_differ_in_case_alone_are_written_where_case_counts(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    hf.configure(session, cores=2)
+    session.conf.set("spark.sql.caseSensitive", "true")
+    inputs = streams(session, tmp_path, "id AS k", "id + 100 AS K")
+    matches = hf.join(inputs, **ALIKE | {"on": "r.k = s.K - 100"})
+    finish(hf.write(matches, to=tmp_path / "out", checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}))
+    written = session.read.parquet(str(tmp_path / "out")).select("r_k", "r_K", "s_k", "s_K")
+    assert Counter((k, k + 100, k, k + 100) for k in range(ROWS)) == contents(written)
+
+
+TWICE = "NAMED_STRUCT('x', id, 'x', id)"
+
+
+@pytest.mark.parametrize("sql", [TWICE, f"ARRAY({TWICE})", f"MAP(id, {TWICE})", f"NAMED_STRUCT('y', {TWICE})"])
+def test_a_struct_with_a_field_twice_is_refused_with_its_column(spark: SparkSession, sql: str) -> None:
+    hf.configure(spark, cores=2)
+    rows = spark.range(ROWS).selectExpr("TIMESTAMP_SECONDS(id) AS ts", "id", f"{sql} AS pair")
+    refusal = "Column 'pair' of stream 'r' is of type .*, and Spark hands no struct with two fields 'x' to Python"
+    with pytest.raises(hf.SpecError, match=refusal):
+        hf.join({"r": rows, "s": rows}, on="r.id = s.id", window="1 second", time="ts")

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import handfast as hf
-from handfast.engines.spark.output import LATE, MATCHES
+from handfast.engines.spark.output import MATCHES
+from handfast.engines.spark.rows import LATE
 from tests.agreement.door import adds_up, check_counters, late_cases
 from tests.agreement.runs import streaming_frames
 from tests.engines.spark import crash_job, write_job
@@ -141,8 +142,8 @@ def test_a_place_belongs_to_the_checkpoint_that_filled_it(
         ({"late_rows": {"r": "x", "s": "./y/../x"}}, "Two kinds of rows would be written to './y/../x'"),
         ({"late_rows": {"r": "/x", "s": "file:///x"}}, "Two kinds of rows would be written to 'file:///x'"),
         ({"late_rows": "matches/late"}, "late_rows of 'r' at matches/late/r and to at matches are one inside of the"),
-        ({"checkpoint": "matches"}, "to at matches and checkpoint at matches are one inside of the other; give each"),
-        ({"checkpoint": "matches/checkpoint"}, "are one inside of the other; give each a folder of its own"),
+        ({"checkpoint": "matches"}, "to at matches and checkpoint at matches lie one inside the other; give each"),
+        ({"checkpoint": "matches/checkpoint"}, "lie one inside the other; give each a folder of its own"),
         ({"checkpoint": None}, "checkpoint must be the path of a folder, not None"),
         ({"to": ""}, "to must be the path of a folder, not ''"),
         ({"trigger": True}, "trigger must be like '10 seconds' or {'availableNow': True}, not True"),

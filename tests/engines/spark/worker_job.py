@@ -1,4 +1,7 @@
-"""A join as a user's own program has it: `worker_job.py master` prints how many matches there are, or the error."""
+"""A join as a user's own program has it: `worker_job.py master` prints how many matches there are, or the error.
+
+Then it stops the session, and prints what `hf.configure` says of it.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,10 @@ def main(master: str) -> None:
     except hf.EngineError as error:
         print(error)
     spark.stop()
+    try:
+        hf.configure(spark)
+    except hf.SpecError as error:
+        print(error)
 
 
 if __name__ == "__main__":

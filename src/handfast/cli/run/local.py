@@ -13,10 +13,10 @@ from handfast import api
 from handfast.cli.run.screen import Screen, Status
 from handfast.connectors.local_doors import LocalSink, LocalSource, open_source
 from handfast.connectors.pipeline import Pipeline, Sink
-from handfast.core.planner import make_plan
 from handfast.describe import describe
 from handfast.engines.local.engine import described
 from handfast.engines.local.options import LocalOptions
+from handfast.engines.local.planning import lay_out
 from handfast.engines.local.session import Session
 from handfast.engines.spark.embedded import Interrupts
 from handfast.flow.admission import split
@@ -75,9 +75,8 @@ class _Sinks:
 def _explain(pipeline: Pipeline, sources: dict[str, LocalSource]) -> str:
     if pipeline.mode == "batch":
         pipeline.spec.check_bounded()
-    empty = {name: as_table(source.schema.empty_table(), name) for name, source in sources.items()}
-    bound = pipeline.spec.bind({name: schema_of(table.schema) for name, table in empty.items()})
-    plan = make_plan(bound, pipeline.cores, [table.schema for table in empty.values()])
+    schemas = {name: as_table(source.schema.empty_table(), name).schema for name, source in sources.items()}
+    plan = lay_out(pipeline.spec, schemas, LocalOptions(cores=pipeline.cores))
     return describe(plan, engine="local", cores=described(plan))
 
 

@@ -104,7 +104,6 @@ def _run_stream(
     folders = {sink.path: sink.where for sink in pipeline.folders if sink.path is not None and sink.format in FILES}
     places.check(spark, checkpoint, folders, alone=False)
     spark_doors.check_sinks(pipeline, goes_on=goes_on)
-    remember()
     places.mark(spark, checkpoint, folders)
     matches = api.join(spark_doors.watched(frames), pipeline.spec)
     if goes_on:
@@ -114,6 +113,7 @@ def _run_stream(
     try:
         with spark_doors.explained(), screen.running() as show:
             query = _start(pipeline, matches, checkpoint, screen)
+            remember()  # only now: Spark may refuse to start
             for status in _progress(pipeline, query, interrupts):
                 show(status)
     except KeyboardInterrupt:

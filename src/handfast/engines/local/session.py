@@ -13,7 +13,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from handfast.core.planner import make_plan
 from handfast.engines.local.admission_control import AdmissionControl
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
@@ -21,17 +20,18 @@ from handfast.engines.local.engine import result_schema
 from handfast.engines.local.fitting import fitting
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import BLOCK, LocalOptions
+from handfast.engines.local.planning import checked_options, lay_out
 from handfast.errors import EngineError, SpecError
 from handfast.flow.admission import Admission, progress_of, split
-from handfast.flow.batch import as_table, empty, schema_of
+from handfast.flow.batch import as_table, empty
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
 from handfast.flow.topology import ChainTopology
-from handfast.flow.wide import narrowed, wide_schema
+from handfast.flow.wide import narrowed
 from handfast.plan import Plan
-from handfast.spec.join import ARRIVAL, JoinSpec
+from handfast.spec.join import JoinSpec
 from handfast.spec.moment import Moment, parse_moment
 
 _P = ParamSpec("_P")
@@ -80,9 +80,7 @@ class Session:
         missing = [name for name in spec.names if name not in schemas]
         if missing:
             raise SpecError(f"The session needs the schema of stream {missing[0]!r}: schemas={{{missing[0]!r}: …}}")
-        if options is not None and not isinstance(options, LocalOptions):
-            raise SpecError(f"options must be hf.LocalOptions(…), not {options!r}")
-        self._options = options or LocalOptions()
+        self._options = checked_options(options)
         for name in spec.names:
             if not isinstance(schemas[name], pa.Schema):
                 raise SpecError(
@@ -91,20 +89,13 @@ class Session:
         # nullable, whatever they say: a row without a time is rejected and counted, not an error
         nullable = {n: pa.schema([f.with_nullable(True) for f in schemas[n]]) for n in spec.names}
         self._schemas = {name: as_table(empty(schema), name).schema for name, schema in nullable.items()}
-        bound = spec.bind({name: schema_of(schema) for name, schema in self._schemas.items()})
-        for stream in spec.streams:
-            if stream.lateness is None and spec.order != ARRIVAL:
-                raise SpecError(
-                    f"Stream {stream.name!r} is unbounded and needs a lateness: how far a row may lag behind the "
-                    "newest; write JoinSpec(…, lateness='30 seconds')"
-                )
-        arrow = [wide_schema(self._schemas[name]) for name in spec.names]
-        wanted = self._options
-        self._plan = make_plan(bound, wanted.cores, arrow, wanted.local_join, handshake=wanted.handshake)
+        self._plan = lay_out(spec, self._schemas, self._options)
+        spec.check_unbounded("write JoinSpec(…, lateness='30 seconds')")
         self._schema = result_schema(self._plan, {name: empty(schema) for name, schema in self._schemas.items()})
+        bound = self._plan.join
         self._admission = Admission(bound)
         self._stamper = Stamper(bound) if bound.stamped else None
-        self.cores = _make_cores(self._plan, wanted)  # no user needs them; a benchmark slows one
+        self.cores = _make_cores(self._plan, self._options)  # no user needs them; a benchmark slows one
         self._bound = bound
         self._clock = clock
         self._rows_in = dict.fromkeys(spec.names, 0)

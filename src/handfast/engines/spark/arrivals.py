@@ -1,4 +1,4 @@
-"""What comes for a key in a batch: blocks of tuples, punctuations, and rows that were refused on the way."""
+"""What comes for a core in a batch: blocks of tuples, punctuations, and rows that were refused on the way."""
 
 from __future__ import annotations
 
@@ -9,32 +9,29 @@ from functools import reduce
 import pandas as pd
 import pyarrow as pa
 
-from handfast.engines.spark.pack import TUPLES
+from handfast.engines.spark.packed import read_batch, read_frame, time_of
+from handfast.engines.spark.rows import RefusedRows
 from handfast.flow.admission import Admission
 from handfast.flow.block import Block
 from handfast.flow.pieces import Limit, gathered_blocks
 from handfast.flow.punctuation import Punctuation
 from handfast.flow.time import Progress
 
-NOW = "now"  # the column of the batch's processing time
-
-Refused = tuple[str, int, bytes]  # late or rejected, stream, rows
-
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What came for one key.
+    """What came for one core, or for the sequencer.
 
     Attributes:
-        blocks: By stream, in pieces.
-        punctuations: By stream.
-        refused: Rows that were refused before.
+        blocks: The tuples of each stream, in pieces.
+        punctuations: The punctuations of each stream.
+        refused: Rows that were refused on the way here.
         now: The batch's processing time in microseconds, the same when it runs again; 0 where nobody asks for it.
     """
 
     blocks: list[list[Block]]
     punctuations: list[list[Punctuation]]
-    refused: list[Refused]
+    refused: list[RefusedRows]
     now: int = 0
 
     @property
@@ -44,31 +41,31 @@ class Arrivals:
         return reduce(Progress.advanced, (p.progress for own in self.punctuations for p in own), start)
 
     def rows(self, stream: int) -> int:
-        """How many rows of a stream came to the door."""
+        """How many rows of a stream were read from the input, admitted or not."""
         return sum(punctuation.rows for punctuation in self.punctuations[stream])
 
     def waiting(self, stream: int) -> int:
-        """How many tuples of a stream wait at the sequencer."""
+        """How many tuples of a stream wait at the sequencer for their place to be final."""
         return sum(punctuation.waiting for punctuation in self.punctuations[stream])
 
 
 def gather(frames: Iterator[pd.DataFrame], streams: int, limit: Limit) -> Arrivals:
-    """What the rows of a key say together."""
+    """All that the packed rows for one core bring."""
     pieces: list[list[tuple[tuple[int, int], bytes]]] = [[] for _ in range(streams)]
     punctuations: list[list[Punctuation]] = [[] for _ in range(streams)]
-    refused: list[Refused] = []
+    refused: list[RefusedRows] = []
     now = 0
     for frame in frames:
-        now = int(frame[NOW].iloc[0]) if NOW in frame else 0
-        columns = (frame[name] for name in ("stream", "kind", "punctuation", "block"))
-        for stream, kind, punctuation, data in zip(*columns, strict=True):
-            if kind != TUPLES:
-                refused.append((kind, int(stream), bytes(data)))
+        now = time_of(frame)
+        for row in read_frame(frame):
+            if row.refused is not None:
+                refused.append(row.refused)
+            if row.punctuation is None:
                 continue
-            told = Punctuation.decode(bytes(punctuation))
-            punctuations[stream].append(told)
-            if data is not None:
-                pieces[stream].append((told.place, bytes(data)))
+            told = Punctuation.decode(row.punctuation)
+            punctuations[row.stream].append(told)
+            if row.block is not None:
+                pieces[row.stream].append((told.place, row.block))
     # In the order of their places, since a task that runs again may get them in another one: all its attempts must
     # write the same state, as Spark may keep the snapshot of one and the changes that another made to its own.
     decoded = ((Block.decode(data) for _, data in sorted(own)) for own in pieces)
@@ -96,8 +93,7 @@ def read_blocks(batches: Iterator[pa.RecordBatch], streams: int) -> list[list[Bl
     """The blocks of bounded inputs, by stream."""
     pieces: list[list[Block]] = [[] for _ in range(streams)]
     for batch in batches:
-        columns = (batch.column(name) for name in ("stream", "kind", "block"))
-        for stream, kind, data in zip(*columns, strict=True):
-            if kind.as_py() == TUPLES and data.is_valid:
-                pieces[stream.as_py()].append(Block.decode(data.as_py()))
+        for row in read_batch(batch):
+            if row.refused is None and row.block is not None:
+                pieces[row.stream].append(Block.decode(row.block))
     return pieces

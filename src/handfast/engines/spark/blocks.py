@@ -1,4 +1,4 @@
-"""Blocks in Spark's state: written once, found by their id, kept in this worker as long as someone here holds them."""
+"""Blocks in Spark's state: written once, found by their id; a worker keeps those that it uses decoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def forget() -> None:
 
 
 class BlockStore:
-    """The blocks of one key."""
+    """The blocks in the state of one core, or of the sequencer."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getMapState("blocks", "id string", "block binary")
@@ -35,7 +35,7 @@ class BlockStore:
         return block
 
     def replace(self, before: Iterable[str], after: Iterable[Block]) -> None:
-        """Hold the blocks `after` instead of those `before`."""
+        """Write the blocks of `after` that are new, and remove those of `before` that are gone."""
         held = {block.id: block for block in after}
         known = set(before)
         for id_ in known - held.keys():

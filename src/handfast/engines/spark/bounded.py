@@ -1,4 +1,4 @@
-"""Bounded inputs on Spark: the same blocks to the same cores, each run once from start to end without any state."""
+"""Bounded inputs on Spark: the same blocks go to the same cores, and each core runs once, without any state."""
 
 from __future__ import annotations
 

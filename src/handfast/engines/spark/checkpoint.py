@@ -1,4 +1,4 @@
-"""Whether a checkpoint is this join's to go on from; if not, in what its own differs."""
+"""Whether a join may go on from a checkpoint; if not, how the join that wrote it differs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import json
 from handfast.engines.spark import old_fingerprint
 from handfast.errors import EngineError
 from handfast.plan import Plan
-from handfast.spec.fingerprint import Fingerprint
+from handfast.spec.fingerprint import Fingerprint, changes
 
-_FOLLOWS = ("layout", "routing", "routing rule")  # from what is asked, and from the version of handfast
+_DERIVED = ("layout", "routing", "routing rule")  # nobody asks for these: they follow from the rest and the version
 
 
 def about(plan: Plan) -> str:
-    """What was asked, as it stands beside the state."""
+    """The join's description as it stands beside the state."""
     return json.dumps(plan.fingerprint, ensure_ascii=False)
 
 
 def check(before: Fingerprint | str, about_it: str, plan: Plan) -> None:
-    """Refuse the state of another join, or of one that is laid out in another way, and say how it differs."""
+    """Refuse the state of another join, or of one that is laid out in another way, and say what differs."""
     if isinstance(before, str):
         if not old_fingerprint.is_of(before, plan):
             raise _another_join(old_fingerprint.in_fields(json.loads(about_it), plan), plan)
@@ -27,13 +27,10 @@ def check(before: Fingerprint | str, about_it: str, plan: Plan) -> None:
 
 
 def _another_join(then: Fingerprint, plan: Plan) -> EngineError:
-    now = plan.fingerprint
-    changed = [what for what in (*then, *(w for w in now if w not in then)) if then.get(what) != now.get(what)]
-    asked = [what for what in changed if what not in _FOLLOWS]
-    words = "; ".join(
-        f"{what} was {then.get(what, 'the default')}, is {now.get(what, 'the default')}" for what in asked or changed
-    )
+    changed = changes(then, plan.fingerprint)
+    asked = [line for what, line in changed.items() if what not in _DERIVED]
     return EngineError(
-        f"The checkpoint was written by another join or for another number of cores ({words}); "
+        "The checkpoint was written by another join or for another number of cores "
+        f"({'; '.join(asked or changed.values())}); "
         "go back to the join it was started with, or start with a new checkpointLocation and a new path"
     )

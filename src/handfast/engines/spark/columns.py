@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from handfast.errors import SpecError
 from handfast.spec import types
@@ -38,13 +39,13 @@ def schema_of(frame: Any) -> Schema:
 
 
 def arrow_schema(frame: Any, stream: str) -> pa.Schema:
-    """The columns of a DataFrame as they arrive in its workers, their zones UTC; or an error that names the column."""
+    """The columns of a DataFrame as its workers get them, in UTC; one that they cannot get is an error by its name."""
     large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
     return pa.schema([_arrow_field(field, stream, large=large) for field in frame.schema.fields])
 
 
 def numbered(frame: Any) -> Any:
-    """The DataFrame with numbers for names: `mapInArrow` would take a dot or a backtick in a name for SQL."""
+    """The DataFrame with numbers for column names: `mapInArrow` would read a dot or a backtick in a name as SQL."""
     return frame.toDF(*map(str, range(len(frame.columns))))
 
 
@@ -56,7 +57,23 @@ def result_schema(join: BoundJoin, frames: dict[str, Any]) -> StructType:
     return StructType([StructField(n, t) for n, t in zip(join.output_names, types, strict=True)])
 
 
+def names_alike(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two names that differ in nothing but their case."""
+    known: dict[str, str] = {}
+    for name in names:
+        if name.lower() in known:
+            return known[name.lower()], name
+        known[name.lower()] = name
+    return None
+
+
 def _arrow_field(field: StructField, stream: str, *, large: bool) -> pa.Field:
+    twice = _field_twice(field.dataType)
+    if twice is not None:
+        raise SpecError(
+            f"Column {field.name!r} of stream {stream!r} is of type {field.dataType.simpleString()}, and Spark hands "
+            f"no struct with two fields {twice!r} to Python; leave it out of the input, or rename one of the two"
+        )
     try:
         return to_arrow_schema(StructType([field]), timezone="UTC", prefers_large_types=large).field(0)
     except (PySparkTypeError, ValueError) as error:
@@ -64,6 +81,18 @@ def _arrow_field(field: StructField, stream: str, *, large: bool) -> pa.Field:
             f"Column {field.name!r} of stream {stream!r} is of type {field.dataType.simpleString()}, which Spark does "
             "not hand to Python; leave it out of the input, or cast it, e.g. to string"
         ) from error
+
+
+def _field_twice(type_: DataType) -> str | None:
+    """The name that two fields of a struct in this type have, at any depth."""
+    if isinstance(type_, StructType):
+        twice = next((name for name in type_.names if type_.names.count(name) > 1), None)
+        inner = [field.dataType for field in type_.fields]
+    else:
+        twice = None
+        inner = [type_.elementType] if isinstance(type_, ArrayType) else []
+        inner += [type_.keyType, type_.valueType] if isinstance(type_, MapType) else []
+    return twice or next(filter(None, map(_field_twice, inner)), None)
 
 
 def _type_of(name: str) -> Type:

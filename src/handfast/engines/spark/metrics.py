@@ -1,4 +1,4 @@
-"""The counters of a streaming query: every core hands out its share in every batch, the query's progress has them."""
+"""The counters of a streaming query: each core gives its share in every batch, the query's progress collects them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from handfast.engines.spark.output import total
+from handfast.engines.spark.output import SHARE, total
 from handfast.errors import EngineError, SpecError
 from handfast.flow.metrics import Metrics
 
@@ -16,13 +16,13 @@ _NAME = "handfast"  # of the observation, before the join's own
 
 
 def observed(output: DataFrame, digest: str) -> DataFrame:
-    """The operator's output, its counters watched.
+    """The operator's output, with the cores' counters observed by the query's progress.
 
-    A set, not a sum: a task that runs twice in a batch hands out the same share again. For the shares of all attempts
-    are wanted (`configure`): by itself Spark keeps those of the last job alone that ran a part of the batch, and after
-    an executor was lost, or where someone looks at the first rows of a batch, that part is not the whole.
+    They are collected as a set and not as a sum, because a task that runs twice in a batch gives the same share twice.
+    All attempts are observed (`configure` sees to it): by default Spark keeps the counters of the last job only, and
+    after an executor was lost, or where someone looks at the first rows of a batch, that job ran a part of the cores.
     """
-    return output.observe(f"{_NAME}:{digest}", F.collect_set("metrics").alias("shares"))
+    return output.observe(f"{_NAME}:{digest}", F.collect_set(SHARE).alias("shares"))
 
 
 def metrics(query: Any) -> Metrics:
@@ -41,7 +41,7 @@ def metrics(query: Any) -> Metrics:
 
 
 def in_progress(progress: Any) -> Metrics | None:
-    """The counters in one progress of a query, or None after a batch without rows."""
+    """The counters in one progress of a query; None after a batch without rows."""
     found = list(_joins(progress["observedMetrics"] or {}))
     if len(found) > 1:
         raise EngineError(f"The query runs {len(found)} joins; hf.metrics can tell of one only")

@@ -1,6 +1,6 @@
-"""Fingerprints as they were written before they had fields: a hash of the join's `repr`, and the number of cores.
+"""Fingerprints of checkpoints from before they had fields: a hash of the join's `repr`, and the number of cores.
 
-The `repr` is spelled out here as it was, so that a field which came later does not change it.
+The `repr` of that time is spelled out here, so that a field which came later does not change it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import hashlib
 from typing import Any
 
 from handfast.plan import FIRST, Plan
-from handfast.spec.fingerprint import Fingerprint, said
+from handfast.spec.fingerprint import Fingerprint, without_defaults
 
-_AT_FIRST = {"layout": str(FIRST), "routing rule": str(FIRST)}  # they came later, and were never changed before
+_AT_FIRST = {"layout": str(FIRST), "routing rule": str(FIRST)}  # these fields came later
 _FIELDS = {
     "JoinSpec": ("streams", "on", "how", "in_order", "select", "order"),
     "Stream": ("name", "window", "time", "lateness", "sequence", "valid_from", "valid_to", "idle_timeout"),
@@ -30,8 +30,8 @@ def is_of(fingerprint: str, plan: Plan) -> bool:
 
 
 def in_fields(about: Fingerprint, plan: Plan) -> Fingerprint:
-    """What stands beside an old fingerprint, as a new one would say it."""
-    return said(about, plan.join) | _AT_FIRST | {"routing": plan.fingerprint["routing"]}
+    """The description that stands beside an old fingerprint, in the fields of a new one."""
+    return without_defaults(about, plan.join.spec) | _AT_FIRST | {"routing": plan.fingerprint["routing"]}
 
 
 def _repr(value: Any) -> str:

@@ -1,8 +1,8 @@
 """The stateful operator: one JoinCore for each key, its blocks in Spark's state store.
 
-The state is a manifest and the blocks it names, and what was counted so far. A worker keeps the cores it ran last; they
-are only a cache: each is found by the digest of the manifest that Spark's state holds, so a core that has run ahead
-of it (a task that failed later on) or behind it (another worker had its turn) is never taken for the right one.
+The state is a manifest, the blocks that it names, and the counters so far. A worker keeps the cores that it ran last,
+as a cache: a core is found there by the digest of the manifest in Spark's state. So a core that is ahead of the state
+(its task failed later on) or behind it (another worker had its turn) is never taken for the right one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -23,30 +22,21 @@ from handfast.core.bounded import sorted_slices
 from handfast.core.join_core import JoinCore
 from handfast.core.manifest import Manifest
 from handfast.engines.spark import blocks
-from handfast.engines.spark.arrivals import Arrivals, Refused, admit, gather
+from handfast.engines.spark.arrivals import Arrivals, admit, gather
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.core_keys import core_key
-from handfast.engines.spark.output import (
-    COLUMNS,
-    LATE,
-    MATCHES,
-    METRICS,
-    REJECTED,
-    Output,
-    as_share,
-    count_rows,
-    pack_rows,
-)
+from handfast.engines.spark.output import Output, as_frame, measure
+from handfast.engines.spark.rows import LATE, REJECTED, RefusedRows, count_rows, pack_rows
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import Metrics, StreamMetrics, latest
 from handfast.flow.order import by_rank
 from handfast.flow.pieces import LIMIT, Limit, gathered, together
-from handfast.flow.time import END, NEVER, Attention, Horizon
+from handfast.flow.time import END, NEVER, Horizon, LastHeard
 from handfast.plan import Plan
 
-FIRST = 0  # the core that counts what came to the door: the punctuations tell it to all of them
+FIRST = 0  # the core that counts the rows that came in: the punctuations tell all cores the same number
 _KEPT = 2  # cores that a worker remembers
 
 _cores: OrderedDict[str, JoinCore] = OrderedDict()  # by the digest of their manifest
@@ -69,13 +59,14 @@ class JoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
+        # the names of state and columns are those of every checkpoint there is: they stay ("attention": LastHeard)
         self._state = handle.getValueState("core", "manifest binary, attention string, metrics string, about string")
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """What one core does with a batch."""
-        for few in together(self._run(self._numbers[key[0]], rows), _measure, self._limit):
-            yield _frame(few)
+        for few in together(self._run(self._numbers[key[0]], rows), measure, self._limit):
+            yield as_frame(few)
 
     def _run(self, number: int, rows: Iterator[pd.DataFrame]) -> Iterator[Output]:
         arrivals = gather(rows, len(self._plan.join.schemas), self._limit)
@@ -86,7 +77,7 @@ class JoinProcessor(StatefulProcessor):
         given = _steps(core, admitted, horizon, self._limit)
         for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given, self._limit):
             matches += batch.num_rows
-            yield MATCHES, None, pack_rows(batch), None
+            yield Output.of_matches(batch)
         expired = [after - then for after, then in zip(core.expired, gone, strict=True)]
         share = Metrics(
             {
@@ -104,17 +95,16 @@ class JoinProcessor(StatefulProcessor):
             None if horizon.time == NEVER else horizon.time,
             newest=latest([share.newest, arrivals.progress.reached(self._plan.join.spec.names)]),
         )
-        for kind, stream, data in refused:
-            yield kind, stream, data, None
-        yield METRICS, None, None, as_share(number, self._plan.cores, share)
+        yield from map(Output.of_refused, refused)
+        yield Output.of_metrics(number, self._plan.cores, share)
         self._remember(before, admission, share, core)
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
 
-    def _admit(self, admission: Admission, arrivals: Arrivals) -> tuple[list[list[Block]], list[Refused], Horizon]:
-        """The tuples that join, the rows that are refused, and what no tuple still to come can fall below."""
-        if self._plan.join.stamped:  # the sequencer was the door
+    def _admit(self, admission: Admission, arrivals: Arrivals) -> tuple[list[list[Block]], list[RefusedRows], Horizon]:
+        """The tuples that join, the rows that are refused, and the lower bound of all tuples still to come."""
+        if self._plan.join.stamped:  # the sequencer has admitted them
             told = (p.horizon for own in arrivals.punctuations for p in own if p.horizon is not None)
             return arrivals.blocks, arrivals.refused, reduce(Horizon.advanced, told)
         admitted, late = admit(admission, arrivals)
@@ -122,14 +112,14 @@ class JoinProcessor(StatefulProcessor):
         return admitted, [*arrivals.refused, *late_at_home(late)], horizon
 
     def _recall(self) -> tuple[Manifest | None, Admission, Metrics, JoinCore]:
-        """The core in the state that Spark holds, out of the cache while it runs, its door, and what it has counted."""
+        """What Spark's state holds: the manifest, the admission, the counters, and the core, taken out of the cache."""
         join, state = self._plan.join, self._state.get()
         if state is None:
             return None, Admission(join), Metrics.start(join.spec.names), JoinCore(self._plan)
         manifest = Manifest.decode(bytes(state[0]))
         check(manifest.fingerprint, state[3], self._plan)
         manifest = replace(manifest, fingerprint=self._plan.fingerprint)
-        admission = Admission(join, manifest.progress, Attention.decode(json.loads(state[1])))
+        admission = Admission(join, manifest.progress, LastHeard.decode(json.loads(state[1])))
         core = _cores.pop(manifest.digest, None)
         if core is None:
             core = JoinCore.restore(self._plan, manifest, self._blocks.load)
@@ -139,8 +129,8 @@ class JoinProcessor(StatefulProcessor):
         """Write what has changed to the state, and keep the core for the next batch."""
         after = core.manifest(admission.progress)
         self._blocks.replace(before.ids if before is not None else (), core.blocks())
-        attention, counted = json.dumps(Attention.encode(admission.attention)), json.dumps(share.encode())
-        self._state.update((after.encode(), attention, counted, self._about))
+        last_heard, counted = json.dumps(LastHeard.encode(admission.last_heard)), json.dumps(share.encode())
+        self._state.update((after.encode(), last_heard, counted, self._about))
         _cores[after.digest] = core
         while len(_cores) > _KEPT:
             _cores.popitem(last=False)
@@ -149,7 +139,7 @@ class JoinProcessor(StatefulProcessor):
 def _steps(
     core: JoinCore, admitted: Sequence[Sequence[Block]], horizon: Horizon, limit: Limit
 ) -> Iterator[pa.RecordBatch]:
-    """What a core gives for a batch in pieces: in order, step by step, and only the last one reaches the horizon."""
+    """What a core gives for a batch in pieces: a step for each, in order; only the last one reaches the horizon."""
     if all(len(own) <= 1 for own in admitted):
         yield from core.step([own[0] if own else None for own in admitted], horizon)
         return
@@ -157,24 +147,16 @@ def _steps(
         yield from core.step(arrivals, horizon if until == END else Horizon.start(len(admitted)))
 
 
-def late_at_home(late: Sequence[Sequence[Block]]) -> list[Refused]:
-    """The late rows whose home is here: every one of them has just one."""
-    found: list[Refused] = []
+def late_at_home(late: Sequence[Sequence[Block]]) -> list[RefusedRows]:
+    """The late rows whose home is this core: every row has one home, so each is given once."""
+    found: list[RefusedRows] = []
     for stream, own in enumerate(late):
         for block in own:
             home = block.take((block.flags & HOME) != 0)
             if len(home):
-                found.append((LATE, stream, pack_rows(home.batch)))
+                found.append(RefusedRows(LATE, stream, pack_rows(home.batch)))
     return found
 
 
-def _count(refused: Sequence[Refused], kind: str, stream: int) -> int:
-    return sum(count_rows(rows) for what, of, rows in refused if (what, of) == (kind, stream))
-
-
-def _measure(row: Output) -> tuple[int, int]:
-    return 1, len(row[2] or b"")
-
-
-def _frame(rows: Sequence[Output]) -> pd.DataFrame:
-    return pd.DataFrame(dict(zip(COLUMNS, (np.array(c, object) for c in zip(*rows, strict=True)), strict=True)))
+def _count(refused: Sequence[RefusedRows], kind: str, stream: int) -> int:
+    return sum(count_rows(own.rows) for own in refused if (own.kind, own.stream) == (kind, stream))

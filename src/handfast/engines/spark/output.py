@@ -1,4 +1,4 @@
-"""What leaves the operator, matches, refused rows and counters: packed in Arrow's format, and rows again.
+"""The row that leaves the operator, with matches, refused rows or counters: its columns, how it is made and read.
 
 Imports next to nothing: a worker that only unpacks starts fast.
 """
@@ -6,41 +6,81 @@ Imports next to nothing: a worker that only unpacks starts fast.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from handfast.engines.spark.rows import RefusedRows, pack_rows, unpack_rows
 from handfast.errors import InternalError
 from handfast.flow.metrics import Metrics
 
-OUTPUT = "kind string, stream int, rows binary, metrics string"
-COLUMNS = ("kind", "stream", "rows", "metrics")
-MATCHES, LATE, REJECTED, METRICS = "matches", "late", "rejected", "metrics"  # the kinds
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
 
-Output = tuple[str, int | None, bytes | None, str | None]  # kind, stream of refused rows, rows, a core's counters
+OUTPUT = "kind string, stream int, rows binary, metrics string"  # the schema, as Spark takes it
+MATCHES, METRICS = "matches", "metrics"  # the kinds, besides those of refused rows
+SHARE = "metrics"  # the column of a core's counters
+
+
+class Output(NamedTuple):
+    """One row that a core gives. Its columns in Spark have these names, in this order.
+
+    Attributes:
+        kind: `MATCHES`, `METRICS`, or why its rows were refused.
+        stream: The stream of refused rows.
+        rows: Matches, or refused rows.
+        metrics: What the core has counted so far.
+    """
+
+    kind: str
+    stream: int | None = None
+    rows: bytes | None = None
+    metrics: str | None = None
+
+    @staticmethod
+    def of_matches(matches: pa.RecordBatch) -> Output:
+        return Output(MATCHES, rows=pack_rows(matches))
+
+    @staticmethod
+    def of_refused(refused: RefusedRows) -> Output:
+        return Output(refused.kind, refused.stream, refused.rows)
+
+    @staticmethod
+    def of_metrics(core: int, cores: int, share: Metrics) -> Output:
+        return Output(METRICS, metrics=as_share(core, cores, share))
+
+
+def measure(row: Output) -> tuple[int, int]:
+    """How large an output row is: one row, and its bytes."""
+    return 1, len(row.rows or b"")
+
+
+def as_frame(rows: Sequence[Output]) -> pd.DataFrame:
+    """Output rows as Spark takes them from a stateful operator."""
+    import numpy as np  # here, as pandas: see above
+    import pandas as pd
+
+    columns = (np.array(column, object) for column in zip(*rows, strict=True))
+    return pd.DataFrame(dict(zip(Output._fields, columns, strict=True)))
+
+
+def is_of(kind: str, stream: int | None = None) -> str:
+    """The condition, in SQL, that picks the output rows of a kind, and of a stream where one is given."""
+    return f"kind = '{kind}'" + (f" AND stream = {stream}" if stream is not None else "")
+
+
+def kinds_in(output: DataFrame) -> set[tuple[str, int | None]]:
+    """The kinds of output rows that are there, each with the stream of its rows."""
+    return {(row["kind"], row["stream"]) for row in output.select("kind", "stream").collect()}
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Packed rows as rows again."""
+    """The rows that are packed in output rows."""
     for batch in batches:
         for packed in batch.column("rows"):
-            with pa.ipc.open_stream(packed.as_buffer()) as reader:
-                yield from reader
-
-
-def pack_rows(batch: pa.RecordBatch) -> bytes:
-    """Rows in Arrow's format."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def count_rows(packed: bytes) -> int:
-    """How many rows are packed here."""
-    with pa.ipc.open_stream(packed) as reader:
-        return sum(batch.num_rows for batch in reader)
+            yield from unpack_rows(packed.as_buffer())
 
 
 def as_share(core: int, cores: int, share: Metrics) -> str:

@@ -1,46 +1,33 @@
-"""Rows to blocks: what Spark moves between partitions are blocks of tuples in Arrow's format.
+"""Rows to blocks: Spark does not move single rows to the cores, but blocks of tuples in Arrow's format.
 
-With the blocks go punctuations, to every core in every batch, block or not: how far the streams have come. Rejected
-rows go along, each to one core, to be counted there and to be handed out.
+Every core also gets a punctuation, whether there is a block for it or not: it says how far the stream has come.
+Rejected rows go along, each to one core, which counts them and gives them out.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from handfast.core.routing.router import Router
-from handfast.engines.spark.core_keys import core_key
-from handfast.engines.spark.output import REJECTED, pack_rows
+from handfast.engines.spark.packed import Packed, as_batch, measure
+from handfast.engines.spark.rows import REJECTED, RefusedRows, pack_rows
 from handfast.flow.admission import progress_of, split
 from handfast.flow.block import Block
 from handfast.flow.pieces import LIMIT, Limit, gathered, together
 from handfast.flow.punctuation import Punctuation
 from handfast.plan import Plan
 
-PACKED = "core bigint, stream int, kind string, punctuation binary, block binary"
 SEQUENCER = 0  # the core whose partition the sequencer runs in
-TUPLES = "tuples"  # the kind of what may join; other rows were refused
-
-_PACKED_ARROW = pa.schema(
-    [
-        ("core", pa.int64()),
-        ("stream", pa.int32()),
-        ("kind", pa.string()),
-        ("punctuation", pa.binary()),
-        ("block", pa.binary()),
-    ]
-)
-Packed = tuple[int, int, str, bytes | None, bytes | None]  # key of a core, stream, kind, punctuation, block
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Packs the rows of one stream's partition: a block for each core, or one for the sequencer."""
+    """Packs the rows of one partition of a stream: a block for each core, or one for the sequencer."""
 
     plan: Plan
     stream: int
@@ -55,21 +42,20 @@ class Pack:
             blocks = [block if stream == self.stream else None for stream in range(streams)]
             punctuation = Punctuation(batch.num_rows, progress_of(blocks), (partition, number))
             if self.plan.join.stamped:
-                encoded = block.encoded if block is not None else None
-                rows: list[Packed] = [(core_key(SEQUENCER), self.stream, TUPLES, punctuation.encode(), encoded)]
+                rows = [Packed.of_tuples(SEQUENCER, self.stream, punctuation, block)]
             else:
-                rows = packed(self.plan, self.stream, block, punctuation)
+                rows = for_cores(self.plan, self.stream, block, punctuation)
             if rejected is not None:
                 cores = 1 if self.plan.join.stamped else self.plan.cores
-                rows.append(refused(cores, self.stream, REJECTED, pack_rows(rejected)))
+                rows.append(for_one_core(cores, RefusedRows(REJECTED, self.stream, pack_rows(rejected))))
             for few in together(rows, measure, self.limit):
                 yield as_batch(few)
 
     def _as_declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the columns' own names and with the types that the result has.
+        """The rows with their own column names (see `columns.numbered`) and with the types that the result has.
 
-        Spark hands rows over in the session's zone and takes them back in UTC; and what may not be NULL in a type it
-        knows better when it runs than when it was asked.
+        Spark hands timestamps over in the session's time zone and takes them back in UTC. And a running query may know
+        that a part of a type is never NULL where the DataFrame's schema says that it may be.
         """
         if not self.plan.arrow:
             return batch
@@ -81,36 +67,19 @@ class Pack:
         return pa.ipc.read_record_batch(batch.serialize(), types)
 
 
-def packed(plan: Plan, stream: int, block: Block | None, punctuation: Punctuation) -> list[Packed]:
-    """A row for every core: its block, if it gets one, and the punctuation."""
+def for_cores(plan: Plan, stream: int, block: Block | None, punctuation: Punctuation) -> list[Packed]:
+    """A row for every core: the punctuation, and the tuples that are routed there, if there are any."""
     sent = Router(plan, stream).route(block) if block is not None else {}
-    told = punctuation.encode()
-    return [
-        (core_key(core), stream, TUPLES, told, sent[core].encoded if core in sent else None)
-        for core in range(plan.cores)
-    ]
+    return [Packed.of_tuples(core, stream, punctuation, sent.get(core)) for core in range(plan.cores)]
 
 
-def refused(cores: int, stream: int, kind: str, rows: bytes) -> Packed:
-    """Refused rows on their way to one of so many cores, whose choice depends on their content alone."""
-    return core_key(zlib.crc32(rows) % cores), stream, kind, None, rows
-
-
-def measure(row: Packed) -> tuple[int, int]:
-    """How large a packed row is."""
-    return 1, len(row[-1] or b"")
-
-
-def as_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
-    """Packed rows as Spark takes them."""
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _PACKED_ARROW, strict=True)],
-        schema=_PACKED_ARROW,
-    )
+def for_one_core(cores: int, refused: RefusedRows) -> Packed:
+    """Refused rows for one of so many cores; which one depends on their content alone."""
+    return Packed.of_refused(zlib.crc32(refused.rows) % cores, refused)
 
 
 def _declared(type_: pa.DataType, asked: pa.DataType) -> pa.DataType:
-    """The type with the zones of the one that is `asked` for, and with its word on what may be NULL, at every level."""
+    """The type with the time zones of the `asked` one, and nullable where that one is, at every level."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp(type_.unit, asked.tz)
     if pa.types.is_struct(type_):

@@ -1,7 +1,7 @@
-"""Whose a place is: the folders that a query writes to belong to its checkpoint, and are marked before it starts.
+"""Which checkpoint a folder belongs to: the folders that a query writes to are marked as its own before it starts.
 
-Batches are numbered anew with every checkpoint: those of a second one would take the place of the first one's, or be
-taken for written already.
+Every checkpoint numbers its batches from 0. In one folder the batches of a second checkpoint would replace those of the
+first, or be left out because they seem to be written already.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LOG = "_spark_metadata"  # in a folder of Spark's own file sink
 
 
 def check(spark: SparkSession, checkpoint: str, places: Mapping[str, str], *, alone: bool) -> None:
-    """Refuse a place that belongs to another checkpoint, or with `alone` one that holds anything else.
+    """Refuse a place that belongs to another checkpoint, and with `alone` also one that holds files without a mark.
 
     Args:
-        spark: Whose file systems they are on.
-        checkpoint: The checkpoint that wants to write.
+        spark: The session, which reaches the file systems.
+        checkpoint: The checkpoint of the query that is to write.
         places: What the user calls each folder, by its path.
-        alone: Whether rows that nobody has marked are in the way as well.
+        alone: Whether files that nobody has marked are refused as well.
     """
     ours = _id(spark, checkpoint)
-    has_run = ours is not None and read_text(spark, f"{checkpoint}/{_ID}") is None  # by a version that marked nothing
+    has_run = ours is not None and read_text(spark, f"{checkpoint}/{_ID}") is None  # with a version that put no marks
     for place, what in places.items():
         owner = _owner(spark, place)
         if owner is None:
@@ -46,7 +46,7 @@ def check(spark: SparkSession, checkpoint: str, places: Mapping[str, str], *, al
                     f"{what} writes to {place}, which belongs to the checkpoint {owner['checkpoint']}, which is gone; "
                     "take another path, or empty the folder"
                 )
-            raise _refused(what, place, f"which belongs to the checkpoint {owner['checkpoint']}")
+            raise _belongs_to_another(what, place, f"which belongs to the checkpoint {owner['checkpoint']}")
 
 
 def has_run(spark: SparkSession, checkpoint: str) -> bool:
@@ -55,7 +55,7 @@ def has_run(spark: SparkSession, checkpoint: str) -> bool:
 
 
 def mark(spark: SparkSession, checkpoint: str, places: Iterable[str]) -> None:
-    """Make the places the checkpoint's own."""
+    """Mark the places as the checkpoint's own."""
     ours = _id(spark, checkpoint)
     if ours is None:
         ours = str(uuid4())
@@ -69,13 +69,13 @@ def mark(spark: SparkSession, checkpoint: str, places: Iterable[str]) -> None:
 
 def _check_unmarked(spark: SparkSession, what: str, place: str, *, alone: bool) -> None:
     if read_text(spark, f"{place}/{_LOG}") is not None or has_files(spark, place, f"/{BATCH}="):
-        raise _refused(what, place, "which belongs to a stream with another checkpoint")
+        raise _belongs_to_another(what, place, "which belongs to a stream with another checkpoint")
     if alone and has_files(spark, place):
         raise SpecError(f"{what} writes to {place}, and something is there already; take another path")
 
 
 def _id(spark: SparkSession, checkpoint: str) -> str | None:
-    """What marks call a checkpoint; None if it is new."""
+    """The id by which marks name a checkpoint; None if it is new."""
     said = read_text(spark, f"{checkpoint}/{_ID}")
     if said:
         return said.strip()
@@ -90,5 +90,5 @@ def _owner(spark: SparkSession, place: str) -> dict[str, Any] | None:
     return found
 
 
-def _refused(what: str, place: str, owner: str) -> SpecError:
+def _belongs_to_another(what: str, place: str, owner: str) -> SpecError:
     return SpecError(f"{what} writes to {place}, {owner}; take another path, or go on with that checkpoint")

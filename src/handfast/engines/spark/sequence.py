@@ -1,4 +1,4 @@
-"""The sequencer: where windows count tuples, one task gives every tuple its place before the cores join them."""
+"""The sequencer: where windows count tuples, or the result is in order, one task stamps all tuples before they join."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from handfast.engines.spark.arrivals import Refused, admit, gather, read_blocks
+from handfast.engines.spark.arrivals import admit, gather, read_blocks
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.bounded import Run
 from handfast.engines.spark.checkpoint import about, check
-from handfast.engines.spark.output import LATE, pack_rows
-from handfast.engines.spark.pack import Packed, as_batch, packed, refused
+from handfast.engines.spark.pack import for_cores, for_one_core
+from handfast.engines.spark.packed import Packed, as_batch, as_frame
+from handfast.engines.spark.rows import LATE, RefusedRows, pack_rows
 from handfast.flow.admission import Admission
 from handfast.flow.block import Block
 from handfast.flow.pieces import LIMIT, Limit, gathered_blocks
 from handfast.flow.punctuation import Punctuation
 from handfast.flow.stamper import Stamper
-from handfast.flow.time import END, NEVER, Attention, Horizon, Progress
+from handfast.flow.time import END, NEVER, Horizon, LastHeard, Progress
 from handfast.plan import Plan
-
-_COLUMNS = ["core", "stream", "kind", "punctuation", "block"]
 
 
 class SequenceProcessor(StatefulProcessor):
@@ -52,17 +51,16 @@ class SequenceProcessor(StatefulProcessor):
         sent = Sent(self._plan)
         for stream, block in stamp(stamper, admitted, admission.watermark, self._limit):
             for row in sent.piece(stream, block):
-                yield pd.DataFrame([row], columns=_COLUMNS)
+                yield as_frame([row])
         horizon = Horizon(admission.watermark, tuple(stamper.counts))
         for stream, waiting in enumerate(stamper.waiting):
             count = sum(map(len, waiting))
             told = Punctuation(arrivals.rows(stream), admission.progress, horizon=horizon, waiting=count)
             for row in sent.last(stream, told):
-                yield pd.DataFrame([row], columns=_COLUMNS)
-        left_out: list[Refused] = [*arrivals.refused]
-        left_out += [(LATE, k, pack_rows(block.batch)) for k, own in enumerate(late) for block in own]
-        for kind, stream, data in left_out:
-            yield pd.DataFrame([refused(self._plan.cores, stream, kind, data)], columns=_COLUMNS)
+                yield as_frame([row])
+        late_rows = [RefusedRows(LATE, k, pack_rows(block.batch)) for k, own in enumerate(late) for block in own]
+        for refused in (*arrivals.refused, *late_rows):
+            yield as_frame([for_one_core(self._plan.cores, refused)])
         self._remember(admission, stamper, before)
 
     def close(self) -> None:
@@ -73,22 +71,22 @@ class SequenceProcessor(StatefulProcessor):
         stamper = Stamper(self._plan.join)
         if state is None:
             return Admission(self._plan.join), stamper, []
-        fingerprint, highest, attention, stamper.counts, waiting = json.loads(state[0])
+        fingerprint, highest, last_heard, stamper.counts, waiting = json.loads(state[0])
         check(fingerprint, state[1], self._plan)
         stamper.waiting = [[self._blocks.load(id_) for id_ in ids] for ids in waiting]
-        admission = Admission(self._plan.join, Progress(tuple(highest)), Attention.decode(attention))
+        admission = Admission(self._plan.join, Progress(tuple(highest)), LastHeard.decode(last_heard))
         return admission, stamper, [id_ for ids in waiting for id_ in ids]
 
     def _remember(self, admission: Admission, stamper: Stamper, before: list[str]) -> None:
         self._blocks.replace(before, (block for own in stamper.waiting for block in own))
         waiting = [[block.id for block in own] for own in stamper.waiting]
-        attention = Attention.encode(admission.attention)
-        state = [self._plan.fingerprint, admission.progress.highest, attention, stamper.counts, waiting]
+        last_heard = LastHeard.encode(admission.last_heard)
+        state = [self._plan.fingerprint, admission.progress.highest, last_heard, stamper.counts, waiting]
         self._state.update((json.dumps(state), self._about))
 
 
 class Sent:
-    """The stamped pieces of a batch on their way to the cores: each stream's last goes with its punctuation."""
+    """The stamped pieces of a batch on their way to the cores; each stream's last piece brings its punctuation."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -97,14 +95,14 @@ class Sent:
         self._count = [0] * self._streams
 
     def piece(self, stream: int, block: Block) -> Iterator[Packed]:
-        """The rows of the piece before this one."""
+        """The packed rows of the piece before this one, which is not the last as it turns out."""
         held, self._held[stream] = self._held[stream], block
         if held is not None:
-            yield from packed(self._plan, stream, held, self._placed(stream, Punctuation(0, self._nowhere)))
+            yield from for_cores(self._plan, stream, held, self._placed(stream, Punctuation(0, self._nowhere)))
 
     def last(self, stream: int, told: Punctuation) -> Iterator[Packed]:
-        """The rows of the last piece, if there is any."""
-        yield from packed(self._plan, stream, self._held[stream], self._placed(stream, told))
+        """The packed rows of the last piece, or of the punctuation alone if there was no piece."""
+        yield from for_cores(self._plan, stream, self._held[stream], self._placed(stream, told))
 
     @property
     def _nowhere(self) -> Progress:
@@ -118,7 +116,7 @@ class Sent:
 def stamp(
     stamper: Stamper, admitted: Sequence[Sequence[Block]], watermark: int, limit: Limit
 ) -> Iterator[tuple[int, Block]]:
-    """The tuples whose place is final, stamped, in pieces: of each stream in their order."""
+    """The tuples whose place is final, stamped, in pieces, each stream's in their order."""
     turns: list[tuple[Sequence[Block | None], int]]
     if stamper.by_arrival and watermark == END:  # of bounded inputs, which a column puts in order
         turns = [([Block.concat(own) if own else None for own in admitted], END)]
@@ -141,7 +139,7 @@ def _alone(stream: int, block: Block, streams: int) -> list[Block | None]:
 
 
 def _cuts(stamper: Stamper, watermark: int, limit: Limit) -> list[int]:
-    """Times below the watermark between which about as much waits as goes at a time."""
+    """Times below the watermark that divide what waits into pieces of about the limit's size."""
     final = [block for own in stamper.waiting for block in own if block.least_time < watermark]
     parts = -(-sum(block.size for block in final) // limit.bytes)
     if parts < 2:

@@ -24,6 +24,7 @@ def configure(spark: Any, *, cores: int | None, quiet: bool) -> None:
         raise SpecError(f"hf.configure takes a Spark session, not {spark!r}")
     if cores is not None and (not isinstance(cores, int) or isinstance(cores, bool) or cores < 1):
         raise SpecError(f"hf.configure(spark, cores=…) must be a positive number, not {cores!r}")
+    _check_running(spark)
     workers.prepare(spark)
     slots = _slots(spark)
     wanted = slots if cores is None else cores
@@ -43,6 +44,7 @@ def configure(spark: Any, *, cores: int | None, quiet: bool) -> None:
 
 def configured_cores(spark: Any) -> int:
     """The number of cores that `configure` has set, or an error with the line that is missing."""
+    _check_running(spark)
     way_out = "call hf.configure(spark) first"
     cores = spark.conf.get(_CORES, None)
     if cores is None:
@@ -55,12 +57,26 @@ def configured_cores(spark: Any) -> int:
     return int(cores)
 
 
+def _check_running(spark: Any) -> None:
+    """Refuse a session that has been stopped."""
+    context = getattr(spark, "sparkContext", None)
+    try:
+        stopped = spark.is_stopped if context is None else context.defaultParallelism < 1
+    except AttributeError:  # there is no public way to ask, and this is what PySpark raises then
+        stopped = True
+    if stopped:
+        raise SpecError(
+            "The Spark session has been stopped; make a new one with SparkSession.builder.getOrCreate(), and call "
+            "hf.configure with it"
+        )
+
+
 def _slots(spark: Any) -> int:
-    """How many tasks the session takes to run at a time: its default parallelism."""
+    """How many tasks the session runs at a time: its default parallelism."""
     context = getattr(spark, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
-    # Spark Connect does not tell, but cuts a range into so many parts
+    # Spark Connect does not say, but divides a range into as many parts
     return int(spark.range(10_000).select(F.spark_partition_id()).distinct().count())
 
 

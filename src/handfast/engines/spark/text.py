@@ -1,4 +1,4 @@
-"""Texts and files wherever Spark can read and write."""
+"""Small texts, and whether files exist, on any file system that Spark reaches."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def _rows(read: Callable[[], DataFrame]) -> list[Any] | None:
 
 
 def _literal(path: str) -> str:
-    """A path as readers take it: to them *, ?, [] and {} are patterns, to writers they are not."""
+    """A path as readers want it: they take *, ?, [] and {} for patterns, which writers do not."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)

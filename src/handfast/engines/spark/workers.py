@@ -1,4 +1,4 @@
-"""The Python of Spark's workers: this one where they run on this machine, looked at where they run elsewhere."""
+"""The Python that Spark's workers run: that of the program on a local master; elsewhere a job looks what theirs has."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _REASONS = (
 
 
 def prepare(spark: Any) -> None:
-    """See to it that the workers can import handfast, or say which setting mends it.
+    """Make sure that the workers can import handfast; if they cannot, say which setting helps.
 
-    On a local master they get this very Python, unless PYSPARK_PYTHON names one; Spark would take the `python3` of the
-    PATH. Elsewhere a tiny job looks, once for a session.
+    On a local master they run the Python of this program, unless PYSPARK_PYTHON names another; Spark by itself would
+    take the `python3` on the PATH. Elsewhere a tiny job looks what they have, once for each session.
     """
     context = getattr(spark, "sparkContext", None)  # Spark Connect has none
     if context is not None and re.fullmatch(r"local(\[.*)?", context.master):

@@ -1,4 +1,4 @@
-"""Matches and refused rows to places of their own, by one streaming query that loses nothing and repeats nothing."""
+"""One streaming query that writes matches and refused rows, each to a place of its own: every row once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from handfast.engines.spark import places as owned
-from handfast.engines.spark.output import LATE, MATCHES, REJECTED, unpack
+from handfast.engines.spark.columns import names_alike
+from handfast.engines.spark.output import MATCHES, is_of, kinds_in, unpack
 from handfast.engines.spark.places import BATCH
+from handfast.engines.spark.rows import LATE, REJECTED
 from handfast.engines.spark.text import has_files
 from handfast.errors import SpecError
 
@@ -25,15 +27,15 @@ Places = Place | Mapping[str, Place]
 
 
 @dataclass(frozen=True)
-class Joined:
-    """The operator's output that the matches were taken from, and the columns of matches and streams."""
+class OperatorOutput:
+    """All that a streaming join gives: the output rows, and the columns of its matches and of its streams."""
 
     output: DataFrame
     schema: StructType
     streams: dict[str, StructType]
 
 
-joined: WeakKeyDictionary[DataFrame, Joined] = WeakKeyDictionary()  # by the matches that `join` has returned
+outputs: WeakKeyDictionary[DataFrame, OperatorOutput] = WeakKeyDictionary()  # by the matches that `join` has returned
 
 
 def write(
@@ -47,7 +49,7 @@ def write(
     name: str | None,
 ) -> StreamingQuery:
     """Start the query."""
-    source = joined.get(matches) if isinstance(matches, DataFrame) else None
+    source = outputs.get(matches) if isinstance(matches, DataFrame) else None
     if source is None:
         raise SpecError(_not_ours(matches))
     targets = [_Target("to", MATCHES, None, source.schema, _checked(to, "to"))]
@@ -60,8 +62,10 @@ def write(
     home = _checked_path(checkpoint, "checkpoint")
     folders = {target.place: f"hf.write: {target.what}" for target in targets if isinstance(target.place, str)}
     _check_apart([(t.what, t.place) for t in targets if isinstance(t.place, str)], home)
+    spark = matches.sparkSession
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     for target in targets:
-        target.check_columns()
+        target.check_columns(case_sensitive=case_sensitive)
     writer = source.output.writeStream.foreachBatch(_Write(tuple(targets))).option("checkpointLocation", home)
     if name is not None:
         writer = writer.queryName(name)
@@ -69,7 +73,6 @@ def write(
         if not isinstance(trigger, str | Mapping):
             raise SpecError(f"trigger must be like '10 seconds' or {{'availableNow': True}}, not {trigger!r}")
         writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)))
-    spark = matches.sparkSession
     owned.check(spark, home, folders, alone=True)
     owned.mark(spark, home, folders)
     if owned.has_run(spark, home):
@@ -81,7 +84,7 @@ def write(
 
 @dataclass(frozen=True)
 class _Target:
-    """One kind of rows, of one stream unless they are matches, and the place they go to."""
+    """The matches, or one stream's rows of one kind, and the place that they go to."""
 
     what: str
     kind: str
@@ -89,29 +92,34 @@ class _Target:
     schema: StructType
     place: str | Callable[[DataFrame, int], None]
 
-    def check_columns(self) -> None:
-        """Refuse a column that would be taken for the number of the batch."""
-        clash = next((name for name in self.schema.names if name.lower() == BATCH), None)
-        if clash is not None and isinstance(self.place, str):
+    def check_columns(self, *, case_sensitive: bool) -> None:
+        """Refuse columns that files cannot have: two that are one to Spark, or one that is the batch's number."""
+        if not isinstance(self.place, str):
+            return
+        alike = names_alike(self.schema.names) if not case_sensitive else None
+        if alike is not None:
             raise SpecError(
-                f"{self.what} has a column {clash!r}, which in the folder is the number of the batch; name it otherwise"
+                f"{self.what} has the columns {alike[0]!r} and {alike[1]!r}, and Spark writes no files whose columns "
+                "differ in nothing but their case; rename one of the two, or set spark.sql.caseSensitive to true"
+            )
+        clash = next((name for name in self.schema.names if name.lower() == BATCH), None)
+        if clash is not None:
+            raise SpecError(
+                f"{self.what} has a column {clash!r}, which in the folder is the number of the batch; rename it"
             )
 
     def begin(self, rows: DataFrame) -> None:
-        """Have columns to be read where no row is."""
+        """Write a file without rows, so that the folder has columns and can be read."""
         rows.write.mode("overwrite").parquet(f"{self.place}/{BATCH}=0")
 
     def put(self, output: DataFrame, number: int, *, empty: bool) -> None:
-        """Write the rows of a batch; a batch that runs again takes the place of what it wrote before."""
-        of_kind = F.col("kind") == self.kind
-        if self.stream is not None:
-            of_kind &= F.col("stream") == self.stream
-        rows = output.where(of_kind).mapInArrow(unpack, self.schema)
+        """Write the rows of a batch; a batch that runs again replaces what it wrote before."""
+        rows = output.where(is_of(self.kind, self.stream)).mapInArrow(unpack, self.schema)
         if not isinstance(self.place, str):
             if not empty:
                 self.place(rows, number)
         elif not empty:
-            # dynamic: the whole folder of the batch is put in its place by one rename
+            # dynamic: the batch's folder is written elsewhere, and put in its place by one rename
             numbered = rows.withColumn(BATCH, F.lit(number)).write.mode("overwrite").partitionBy(BATCH)
             numbered.option("partitionOverwriteMode", "dynamic").parquet(self.place)
         elif number == 0:
@@ -127,7 +135,7 @@ class _Write:
     def __call__(self, output: DataFrame, number: int) -> None:
         output.persist()  # the operator runs once, however many places there are
         try:
-            there = {(row["kind"], row["stream"]) for row in output.select("kind", "stream").collect()}
+            there = kinds_in(output)
             for target in self.targets:
                 target.put(output, number, empty=(target.kind, target.stream) not in there)
         finally:
@@ -166,7 +174,7 @@ def _check_apart(places: list[tuple[str, str]], checkpoint: str) -> None:
                 raise SpecError(f"Two kinds of rows would be written to {path!r}; give each a place of its own")
             if f"{own}/".startswith(f"{other_own}/") or f"{other_own}/".startswith(f"{own}/"):
                 raise SpecError(
-                    f"{what} at {path} and {other} at {other_path} are one inside of the other; "
+                    f"{what} at {path} and {other} at {other_path} lie one inside the other; "
                     "give each a folder of its own, side by side"
                 )
         known.append((what, path, own))
@@ -194,6 +202,6 @@ def _not_ours(matches: Any) -> str:
     if not matches.isStreaming:
         return "hf.write is for streaming DataFrames; the matches of batch inputs go out by matches.write"
     return (
-        "hf.write takes the DataFrame just as hf.join returned it, for one made from it has no late rows; filter "
-        "and select in the place: hf.write(matches, to=lambda rows, batch: rows.where(…).write…, …)"
+        "hf.write takes the DataFrame just as hf.join returned it: one made from it has lost the late rows; filter and "
+        "select where the rows are written: hf.write(matches, to=lambda rows, batch: rows.where(…).write…, …)"
     )
