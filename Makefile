@@ -16,7 +16,7 @@ help: ## list the targets
 setup: ## .venv with every package, and Java 17+ for Spark
 	@scripts/setup.sh
 
-demo: setup ## a band join of two live streams on Spark, checked against the oracle
+demo: setup ## a band join on Spark: live, checked by the oracle; as a backfill, checked by Spark itself
 	@.venv/bin/handfast demo
 
 test: setup ## all tests but the slow ones

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import ModuleType
+from typing import Annotated
 
 import typer
 
 from handfast import __version__
 from handfast.errors import HandfastError, SpecError
-
-if TYPE_CHECKING:
-    from handfast.cli.run.screen import Screen
 
 # exit codes, as shells know them
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 128 + signal.SIGINT
@@ -52,24 +49,28 @@ def demo(
     window: Annotated[str, typer.Option(help="How long a row stays, like '500 ms' or '1 minute'.")] = "2 seconds",
     seed: Annotated[int, typer.Option(help="Which rows: the same seed, the same rows.")] = 1,
     cores: Annotated[int, typer.Option(help="JoinCores that share the windows, and cores for Spark.")] = 2,
+    backfill: Annotated[int, typer.Option(help="Rows of each stream in the backfill; 0 leaves it out.")] = 1_000_000,
 ) -> None:
-    """Run a band join of two live streams on Spark, and check the result.
+    """Run a band join on Spark, live and as a backfill, and check both.
 
     The two generated streams arrive out of order and are joined by closeness
     in two columns and in time: a join that Spark alone refuses. Meanwhile the
     oracle, the definition of the join in plain Python, tries the same rows
-    pair by pair. The exit code is 0 if both find the same matches, 1 if not.
+    pair by pair.
 
-    Takes about a minute. Needs the 'spark' extra and Java 17 or newer.
+    Then the same join runs as a backfill over a million rows of each stream.
+    It is checked, and timed, against a join that Spark can do: by buckets of
+    space and time, written by hand.
+
+    The exit code is 0 if both results are right, and 1 if not. Takes about
+    two minutes. Needs the 'spark' extra and Java 17 or newer.
     """
     with _errors():
-        from rich.console import Console
-
         from handfast.cli.demo.run import run
         from handfast.cli.demo.scenario import Scenario
-        from handfast.cli.demo.screen import Screen
+        from handfast.cli.screen import Screen
 
-        equal = run(Scenario(rows, rate, window, seed, cores), Screen(Console()))
+        equal = run(Scenario(rows, rate, window, seed, cores, backfill), Screen.of_output())
     raise typer.Exit(0 if equal else _FAILED)
 
 
@@ -81,6 +82,7 @@ _Engine = Annotated[str | None, typer.Option(help="spark or local; the file's ow
 def explain(file: _File, engine: _Engine = None) -> None:
     """Show how a pipeline's join is laid out, and why."""
     with _errors():
+        from handfast.cli.screen import Screen
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
@@ -89,9 +91,7 @@ def explain(file: _File, engine: _Engine = None) -> None:
 
             said = local.explain(pipeline)
         else:
-            from handfast.cli.run import spark
-
-            said = spark.explain(pipeline, _screen(err=True))
+            said = _on_spark().explain(pipeline, Screen.of_errors())
     typer.echo(said)
 
 
@@ -108,19 +108,18 @@ def verify(
     find the same matches, 1 if not; then a few rows that show the difference are printed.
     """
     with _errors():
+        from handfast.cli.screen import Screen
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        screen = _screen(err=True)
+        screen = Screen.of_errors()
         if pipeline.engine == "local":
             from handfast.cli.run import local
             from handfast.judge import verify as agreement
 
             report = agreement.verify(local.tables(pipeline), pipeline.spec, limit=limit, progress=screen.say)
         else:
-            from handfast.cli.run import spark
-
-            report = spark.judge(pipeline, screen, limit=limit, progress=screen.say)
+            report = _on_spark().judge(pipeline, screen, limit=limit, progress=screen.say)
     typer.echo(str(report))
     raise typer.Exit(0 if report else _FAILED)
 
@@ -132,17 +131,16 @@ def run(file: _File, engine: _Engine = None) -> None:
     Ctrl-C stops it cleanly; on Spark the next run goes on from the checkpoint.
     """
     with _errors():
+        from handfast.cli.screen import Screen
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
         if pipeline.engine == "local":
             from handfast.cli.run import local
 
-            local.run(pipeline, _screen())
+            local.run(pipeline, Screen.of_output())
         else:
-            from handfast.cli.run import spark
-
-            spark.run(pipeline, _screen())
+            _on_spark().run(pipeline, Screen.of_output())
 
 
 _bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
@@ -160,20 +158,21 @@ def scaling(
     latency by forwarding; and a model of the chain up to 1,024 cores. Takes about ten minutes; needs the 'bench' extra.
     """
     with _errors():
-        from rich.console import Console
-
         from handfast.cli.bench.scaling import run
+        from handfast.cli.screen import Screen
 
-        run(out, quick=quick, console=Console())
+        run(out, quick=quick, screen=Screen.of_output())
 
 
-def _screen(*, err: bool = False) -> Screen:
-    from rich.console import Console
+def _on_spark() -> ModuleType:
+    """The runner on Spark, where Spark can run; otherwise what to install is said."""
+    from handfast.engines.spark import embedded
 
-    from handfast.cli.run.screen import Screen
+    embedded.check("A pipeline on Spark")
 
-    # a copy of stderr: Spark's log takes its place while Spark runs
-    return Screen(Console(file=os.fdopen(os.dup(2), "w", buffering=1))) if err else Screen(Console())
+    from handfast.cli.run import spark
+
+    return spark
 
 
 @contextmanager
