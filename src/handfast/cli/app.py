@@ -6,13 +6,17 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from handfast import __version__
 from handfast.errors import HandfastError, SpecError
+
+if TYPE_CHECKING:
+    from handfast.cli.screen import Screen
+    from handfast.connectors.pipeline import Pipeline
+    from handfast.judge.verify import Report
 
 # exit codes, as shells know them
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 128 + signal.SIGINT
@@ -44,8 +48,8 @@ def main(
 @app.command()
 def demo(
     # The size is what the oracle can judge beside Spark: 16 million pairs, some 15 seconds of plain Python.
-    rows: Annotated[int, typer.Option(help="Rows of each stream.")] = 20_000,
-    rate: Annotated[int, typer.Option(help="Rows a second of each stream, in event time.")] = 200,
+    rows: Annotated[int, typer.Option(help="Rows of each live stream.")] = 20_000,
+    rate: Annotated[int, typer.Option(help="Rows a second of each live stream, in event time.")] = 200,
     window: Annotated[str, typer.Option(help="How long a row stays, like '500 ms' or '1 minute'.")] = "2 seconds",
     seed: Annotated[int, typer.Option(help="Which rows: the same seed, the same rows.")] = 1,
     cores: Annotated[int, typer.Option(help="JoinCores that share the windows, and cores for Spark.")] = 2,
@@ -86,12 +90,7 @@ def explain(file: _File, engine: _Engine = None) -> None:
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        if pipeline.engine == "local":
-            from handfast.cli.run import local
-
-            said = local.explain(pipeline)
-        else:
-            said = _on_spark().explain(pipeline, Screen.of_errors())
+        said = _runner(pipeline.engine).explain(pipeline, Screen.of_errors())
     typer.echo(said)
 
 
@@ -112,14 +111,7 @@ def verify(
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        screen = Screen.of_errors()
-        if pipeline.engine == "local":
-            from handfast.cli.run import local
-            from handfast.judge import verify as agreement
-
-            report = agreement.verify(local.tables(pipeline), pipeline.spec, limit=limit, progress=screen.say)
-        else:
-            report = _on_spark().judge(pipeline, screen, limit=limit, progress=screen.say)
+        report = _runner(pipeline.engine).judge(pipeline, Screen.of_errors(), limit=limit)
     typer.echo(str(report))
     raise typer.Exit(0 if report else _FAILED)
 
@@ -135,12 +127,7 @@ def run(file: _File, engine: _Engine = None) -> None:
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        if pipeline.engine == "local":
-            from handfast.cli.run import local
-
-            local.run(pipeline, Screen.of_output())
-        else:
-            _on_spark().run(pipeline, Screen.of_output())
+        _runner(pipeline.engine).run(pipeline, Screen.of_output())
 
 
 _bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
@@ -164,11 +151,24 @@ def scaling(
         run(out, quick=quick, screen=Screen.of_output())
 
 
-def _on_spark() -> ModuleType:
-    """The runner on Spark, where Spark can run; otherwise what to install is said."""
+class _Runner(Protocol):
+    """How an engine runs pipelines: `handfast.cli.run` has a module for each."""
+
+    def explain(self, pipeline: Pipeline, screen: Screen) -> str: ...
+    def judge(self, pipeline: Pipeline, screen: Screen, *, limit: int) -> Report: ...
+    def run(self, pipeline: Pipeline, screen: Screen) -> None: ...
+
+
+def _runner(engine: str) -> _Runner:
+    """The runner of an engine; nothing of the other engine is imported."""
+    if engine == "local":
+        from handfast.cli.run import local
+
+        return local
+
     from handfast.engines.spark import embedded
 
-    embedded.check("A pipeline on Spark")
+    embedded.check("A pipeline on Spark")  # before anything imports PySpark
 
     from handfast.cli.run import spark
 
@@ -177,7 +177,7 @@ def _on_spark() -> ModuleType:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """What went wrong in one line, and the exit code that says whose fault it is."""
+    """Say what went wrong in one line, and leave with the exit code that says whose fault it is."""
     try:
         yield
     except HandfastError as error:

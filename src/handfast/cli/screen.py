@@ -15,6 +15,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+YES, NO = "✔", "✘"
+_COLOURS = {YES: "green", NO: "red"}  # of whatever begins with them
 _WIDTH = 100  # the widest line of running text
 
 
@@ -66,7 +68,8 @@ class Screen:
 
     def verdict(self, is_good: bool, text: str) -> None:
         """Show the line that everything before it leads to."""
-        self._print(Text(f"✔ {text}", style="bold green") if is_good else Text(f"✘ {text}", style="bold red"))
+        mark = YES if is_good else NO
+        self._print(Text(f"{mark} {text}", style=f"bold {_COLOURS[mark]}"))
 
     # --- tables -----------------------------------------------------------------------------------------------------
 
@@ -92,16 +95,14 @@ class Screen:
         rows: Iterable[Sequence[str]],
         *,
         left: int = 0,
-        title: str | None = None,
         boxed: bool = True,
     ) -> None:
-        """Show a table whose first `left` columns are words, and whose others are figures."""
-        style = box.ROUNDED if boxed else None
-        table = Table(box=style, title=title, title_style="bold", title_justify="left", header_style="bold")
+        """Show a table whose first `left` columns are words, and whose others are figures; ✔ is green and ✘ red."""
+        table = Table(box=box.ROUNDED if boxed else None, header_style="bold")
         for place, heading in enumerate(headings):
-            table.add_column(heading, justify="left" if place < left else "right", style="bold" if place < left else "")
+            table.add_column(heading, justify="left" if place < left else "right", style="" if place else "bold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(Text(cell, style=_COLOURS.get(cell[:1], "")) for cell in row))
         self._print(table)
 
     # --- while something takes its time -----------------------------------------------------------------------------
@@ -154,4 +155,4 @@ class Screen:
             yield show
 
     def _print(self, what: RenderableType) -> None:
-        self._console.print(what, markup=False, highlight=False, soft_wrap=not isinstance(what, Table))
+        self._console.print(what, markup=False, highlight=False, soft_wrap=isinstance(what, str | Text))

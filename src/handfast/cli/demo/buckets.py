@@ -8,8 +8,6 @@ many candidates.
 
 from __future__ import annotations
 
-import textwrap
-
 from handfast.cli.demo.scenario import Scenario
 
 _TIMES = 10  # how many times as wide as the reach of the condition a bucket is in space
@@ -21,8 +19,7 @@ def query(scenario: Scenario) -> str:
     near, window = scenario.near, scenario.window_micros
     wide, long = _TIMES * near, _WINDOWS * window
     history = scenario.history
-    columns = [f"{name}.{column} AS {name}_{column}" for name in "rs" for column in history.schema(name).names]
-    listed = textwrap.wrap(", ".join(columns), 90)
+    r, s = (", ".join(f"{name}.{own} AS {name}_{own}" for own in history.schema(name).names) for name in "rs")
     return f"""\
 WITH r_buckets AS (
   SELECT *, x DIV {wide} AS bx, floor(y / {wide}) AS by, t DIV {long} AS bt
@@ -33,7 +30,10 @@ WITH r_buckets AS (
   LATERAL VIEW explode(sequence(floor((b - {near}D) / {wide}), floor((b + {near}D) / {wide}))) AS by
   LATERAL VIEW explode(sequence((t - {window}) DIV {long}, (t + {window}) DIV {long})) AS bt
 )
-SELECT {(chr(10) + "  ").join(listed)},
+SELECT
+  {r},
+  {s},
   greatest(r.ts, s.ts) AS match_time
 FROM r_buckets AS r JOIN s_buckets AS s USING (bx, by, bt)
-WHERE {history.on} AND abs(r.t - s.t) < {window}"""
+WHERE {history.on}
+  AND abs(r.t - s.t) < {window}"""

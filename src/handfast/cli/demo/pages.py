@@ -13,12 +13,11 @@ from handfast.cli.demo import buckets
 from handfast.cli.demo.backfill import BUCKETS, OURS, Backfill, Run
 from handfast.cli.demo.live import Batch, Live
 from handfast.cli.demo.scenario import Scenario
-from handfast.cli.screen import Screen
+from handfast.cli.screen import NO, YES, Screen
 from handfast.spec.window import format_duration
 
 _EXAMPLES = 3  # matches to look at
 _EXPLAIN_INDENT = 13  # where the second column of `hf.explain` begins
-_YES, _NO = "✔", "✘"
 
 
 def introduce(screen: Screen, scenario: Scenario) -> None:
@@ -131,7 +130,7 @@ def conclude(screen: Screen, summary: Summary) -> None:
     headings = ("what was joined", "rows", "matches", "seconds", "rows/s", "verified")
     screen.table(headings, _result(summary.live, filled), left=1)
     if filled is not None:
-        screen.say(f"{OURS} takes {filled.ratio:.1f} times as many rows/s in the backfill as {BUCKETS}")
+        screen.say(f"{OURS} takes {filled.ratio:.1f} times as many rows/s as {BUCKETS}")
     screen.say(f"The demo took {summary.seconds:.0f} s with {scenario.cores} cores, Spark's start included")
     screen.say()
     if summary.equal:
@@ -142,7 +141,7 @@ def conclude(screen: Screen, summary: Summary) -> None:
 
 def _judge_backfill(screen: Screen, filled: Backfill) -> None:
     if filled.equal:
-        found = f"all {filled.best(OURS).matches:,} matches, by count and checksum"
+        found = f"all {filled.best(OURS).matches:,} matches"
         screen.verdict(True, f"Equal: the backfill's result is that of Spark's own join, {found}")
     else:
         screen.verdict(False, "Not equal: the backfill's result is not that of Spark's own join")
@@ -154,12 +153,12 @@ def _judge_backfill(screen: Screen, filled: Backfill) -> None:
 def _result(lived: Live, filled: Backfill | None) -> Iterator[tuple[str, ...]]:
     """The rows of the last table."""
     rows, seconds = sum(batch.rows for batch in lived.batches), sum(batch.seconds for batch in lived.batches)
-    mark = _YES if lived.verdict.equal else _NO
+    mark = YES if lived.verdict.equal else NO
     figures = f"{rows:,}", f"{len(lived.matches):,}", f"{seconds:.1f}", _rate(rows, seconds)
     yield f"live: {OURS}", *figures, f"{mark} oracle"
     if filled is None:
         return
-    mark = _YES if filled.equal else _NO
+    mark = YES if filled.equal else NO
     for join, name in ((OURS, OURS), (BUCKETS, "Spark")):
         best = filled.best(join)
         figures = f"{filled.rows:,}", f"{best.matches:,}", f"{best.seconds:.1f}", _rate(filled.rows, best.seconds)

@@ -22,19 +22,21 @@ from handfast.engines.local.session import Session
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, as_table, schema_of
 from handfast.judge.grid import text
+from handfast.judge.verify import Report, verify
 from handfast.plan import make_plan
 
 _LOOK = 0.1  # seconds between two looks at what has come meanwhile, and at Ctrl-C
 
 
-def explain(pipeline: Pipeline) -> str:
-    """The plan of the pipeline's join."""
+def explain(pipeline: Pipeline, screen: Screen) -> str:
+    """The plan of the pipeline's join; it is there at once, so the screen stays empty."""
     return _explain(pipeline, {name: open_source(source) for name, source in pipeline.sources.items()})
 
 
-def tables(pipeline: Pipeline) -> dict[str, pa.Table]:
-    """All rows of all sources."""
-    return {name: open_source(source).take_all() for name, source in pipeline.sources.items()}
+def judge(pipeline: Pipeline, screen: Screen, *, limit: int) -> Report:
+    """Whether the local engine agrees with the oracle on all rows there are."""
+    tables = {name: open_source(source).take_all() for name, source in pipeline.sources.items()}
+    return verify(tables, pipeline.spec, limit=limit, progress=screen.say)
 
 
 def run(pipeline: Pipeline, screen: Screen) -> None:

@@ -1,4 +1,4 @@
-"""A pipeline on Spark, in a session that is started for it; `embedded.check` comes first, as this imports PySpark."""
+"""A pipeline on Spark, in a session that is started for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from handfast.judge.verify import Progress, Report
+    from handfast.judge.verify import Report
 
 _LOOK = 0.2  # seconds between two looks at Spark's progress, and at Ctrl-C
 
@@ -37,7 +37,7 @@ def explain(pipeline: Pipeline, screen: Screen) -> str:
         return api.explain(connector.without_corrupt(connector.open_sources(spark, pipeline)), pipeline.spec)
 
 
-def judge(pipeline: Pipeline, screen: Screen, *, limit: int, progress: Progress) -> Report:
+def judge(pipeline: Pipeline, screen: Screen, *, limit: int) -> Report:
     """Whether Spark and the local engine agree with the oracle on all rows there are."""
     from handfast.judge.verify import verify  # it knows every engine, and running a pipeline needs one
 
@@ -46,7 +46,7 @@ def judge(pipeline: Pipeline, screen: Screen, *, limit: int, progress: Progress)
 
         def say(line: str) -> None:
             interrupts.check()
-            progress(line)
+            screen.say(line)
 
         frames = connector.without_corrupt(connector.open_sources(spark, bounded))
         engines = ["local", "local:3", f"spark:{pipeline.cores}"]
