@@ -184,6 +184,8 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.mark.spark
 def test_a_backfill_is_right_and_one_lost_or_doubled_or_changed_row_is_seen(spark, tmp_path, monkeypatch):
+    spark = spark.newSession()
+    api.configure(spark, cores=2, quiet=True)
     backfill.write_history(SMALL, tmp_path)
     expected = api.join({name: SMALL.history.table(name, 0, SMALL.backfill) for name in "rs"}, SMALL.spec)
     right = [work() for _, work in backfill.joins(spark, SMALL, tmp_path)]
