@@ -67,7 +67,7 @@ def demo(
     space and time, written by hand.
 
     The exit code is 0 if both results are right, and 1 if not. Takes about
-    two minutes. Needs the 'spark' extra and Java 17 or newer.
+    a minute. Needs the 'spark' extra and Java 17 or newer.
     """
     with _errors():
         from handfast.cli.demo.run import run

@@ -101,9 +101,8 @@ def introduce_backfill(screen: Screen, scenario: Scenario) -> None:
 
 def ran(screen: Screen, run: Run) -> None:
     """Show one run of the backfill."""
-    screen.say(
-        f"  {run.join:<{len(BUCKETS)}}  {run.seconds:6.1f} s  {run.matches:>9,} matches  checksum {run.checksum}"
-    )
+    found = f"{run.matches:>9,} matches, checksum {_short(run.checksum)}"
+    screen.say(f"{run.join:<{len(BUCKETS)}} {run.seconds:5.1f} s {found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _judge_backfill(screen: Screen, filled: Backfill) -> None:
     else:
         screen.verdict(False, "Not equal: the backfill's result is not that of Spark's own join")
         for run in filled.runs:
-            screen.say(f"  {run.join}: {run.matches:,} matches, checksum {run.checksum}")
+            screen.say(f"  {run.join}: {run.matches:,} matches, checksum {_short(run.checksum)}")
     screen.say()
 
 
@@ -176,6 +175,11 @@ def _next(screen: Screen) -> None:
             ("handfast demo --help", "other rows, rates, windows, seeds, cores"),
         )
     )
+
+
+def _short(checksum: int) -> str:
+    """The last 64 bits of a checksum, as people compare them; all of its bits are compared by `Backfill.equal`."""
+    return f"{checksum % 2**64:016x}"
 
 
 def _line(done: Sequence[Batch], rows: int) -> str:
