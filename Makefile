@@ -17,7 +17,7 @@ help: ## list the targets
 setup: ## .venv with every package, and Java 17+ for Spark
 	@scripts/setup.sh
 
-demo: setup ## a band join of two live streams on Spark, checked against the oracle
+demo: setup ## a band join on Spark: live, checked by the oracle; as a backfill, checked by Spark itself
 	@.venv/bin/handfast demo
 
 test: setup ## every claim's tests: a sample of the cases where there are many

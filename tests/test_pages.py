@@ -17,7 +17,7 @@ import handfast as hf
 import handfast.testing as hft
 from handfast.cli import app
 from handfast.connectors import record
-from handfast.connectors.local_doors import open_source
+from handfast.connectors.local import open_source
 from handfast.connectors.pipeline import Pipeline
 from tests.pages import run_page, says
 

@@ -1,4 +1,4 @@
-"""A case run through each door that a user has; every run gives the result as a multiset of rows."""
+"""A case run through each entrance that a user has; every run gives the result as a multiset of rows."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import handfast as hf
-from tests.agreement.door import adds_up, check_counters
+from tests.agreement.admission import adds_up, check_counters
 from tests.agreement.runs import local_bounded, local_steps_and_close, spark_batch, spark_query
 from tests.sampling import sampled
 from tests.strategies import SHAPES, Case

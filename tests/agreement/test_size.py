@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import handfast as hf
-from tests.agreement.door import adds_up
+from tests.agreement.admission import adds_up
 from tests.agreement.runs import open_session, spark_output
 from tests.judges.compare import carries_other_values, difference, numbers_of, steps_back, wanted
 from tests.strategies import Case

@@ -46,7 +46,7 @@ def test_the_version_is_the_packages():
 def test_without_a_command_it_lists_the_commands(arguments):
     said = handfast_says(*arguments)
     for command, does in (
-        ("demo", "Run a band join of two live streams on Spark, and check the result."),
+        ("demo", "Run a band join on Spark, live and as a backfill, and check both."),
         ("explain", "Show how a pipeline's join is laid out, and why."),
         ("verify", "Check a pipeline's join on all rows its sources have now."),
         ("run", "Run a pipeline: its sources, its join, its sink."),
@@ -68,6 +68,37 @@ def test_the_command_itself_loads_no_engine():
     assert "[]" == subprocess.check_output([sys.executable, "-c", loaded], text=True).strip()
 
 
+PIPELINE = Path(__file__).parents[2] / "examples" / "pipeline" / "pipeline.toml"
+WITHOUT_PYSPARK = """
+import sys
+sys.modules["pyspark"] = sys.modules["py4j"] = None  # importing them is an error
+from handfast.cli import app
+app(standalone_mode=False)
+print([name for name in sys.modules if name.startswith(("handfast.engines.spark", "handfast.connectors.spark"))])
+"""
+
+
+def test_without_pyspark_a_pipeline_is_explained_on_the_local_engine_and_nothing_of_sparks_is_loaded():
+    command = [sys.executable, "-c", WITHOUT_PYSPARK, "explain", str(PIPELINE), "--engine", "local"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ("", 0) == (said.stderr, said.returncode)
+    first, *_, loaded = said.stdout.splitlines()
+    assert "join of trade and quote on local" == first
+    assert "[]" == loaded
+
+
+@pytest.mark.parametrize(
+    ("runner", "not_its_own"),
+    [
+        ("local", ("pyspark", "py4j", "handfast.engines.spark", "handfast.connectors.spark")),
+        ("spark", ("handfast.engines.local", "handfast.connectors.local")),
+    ],
+)
+def test_a_runner_imports_nothing_of_the_other_engine(runner, not_its_own):
+    loaded = f"import sys, handfast.cli.run.{runner}; print([n for n in sys.modules if n.startswith({not_its_own})])"
+    assert "[]" == subprocess.check_output([sys.executable, "-c", loaded], text=True).strip()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -75,6 +106,7 @@ def test_the_command_itself_loads_no_engine():
         (("--rows", "500001"), "The demo's rows must be a whole number from 1 to 500,000, not 500,001"),
         (("--rate", "0"), "A workload's rate must be a whole number from 1 to 1,000,000,000, not 0"),
         (("--seed", "-1"), "A workload's seed must be a whole number from 0 to"),
+        (("--backfill", "-1"), "The demo's backfill must be a whole number from 0 to 10,000,000, not -1"),
         (("--cores", "0"), "The demo's cores must be a whole number from 1 to 64, not 0"),
         (("--window", "soon"), "The window of stream 'r' must be a duration like '10 minutes', '500 ms' or"),
         (("--window", "0 s"), "The window of stream 'r' must be longer than nothing, not '0 s'"),
@@ -153,10 +185,9 @@ def test_the_exit_code_says_whether_the_results_are_equal(monkeypatch, equal, co
 
 def test_a_pipeline_without_pyspark_names_the_extra(monkeypatch):
     monkeypatch.setattr(embedded, "find_spec", lambda package: None)
-    file = str(Path(__file__).parents[2] / "examples" / "pipeline" / "pipeline.toml")
     expected = f"A pipeline on Spark needs the 'spark' extra (pyspark is missing): {PIP}\n"
     for command in ("run", "explain", "verify"):
-        assert (1, f"handfast: {expected}") == invoke(command, file)
+        assert (1, f"handfast: {expected}") == invoke(command, str(PIPELINE))
 
 
 def test_ctrl_c_is_no_error_of_ours(monkeypatch):
@@ -170,5 +201,5 @@ def test_ctrl_c_is_no_error_of_ours(monkeypatch):
 def test_the_options_reach_the_demo(monkeypatch):
     seen = []
     monkeypatch.setattr(demo_run, "run", lambda scenario, screen: not seen.append(scenario))
-    invoke("demo", "--rows", "7", "--rate", "5", "--window", "3 s", "--seed", "11", "--cores", "1")
-    assert [Scenario(rows=7, rate=5, window="3 s", seed=11, cores=1)] == seen
+    invoke("demo", "--rows", "7", "--rate", "5", "--window", "3 s", "--seed", "11", "--cores", "1", "--backfill", "9")
+    assert [Scenario(rows=7, rate=5, window="3 s", seed=11, cores=1, backfill=9)] == seen

@@ -105,13 +105,13 @@ def _json(n: int, place: int, text: str, how: str) -> str:
 
 def _both(spark: SparkSession, folder: Path, lines: str, columns: str, text: str | bytes) -> tuple[Rows, Rows]:
     """The rows that fit, in the order of the lines, as this process and as Spark reads them."""
-    from handfast.connectors import spark_doors
-    from handfast.connectors.local_doors import open_source
+    from handfast.connectors import spark as connector
+    from handfast.connectors.local import open_source
 
     (folder / "in").mkdir()
     (folder / "in" / f"1.{lines}").write_bytes(text if isinstance(text, bytes) else text.encode())
     pipeline = pipeline_of(folder / "in", lines, columns, "drop")
-    frame = spark_doors.without_corrupt(spark_doors.open_sources(spark, pipeline))["r"]
+    frame = connector.without_corrupt(connector.open_sources(spark, pipeline))["r"]
     return _rows(open_source(pipeline.sources["r"]).take_all()), _rows(frame.toArrow())
 
 

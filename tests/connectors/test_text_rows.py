@@ -53,11 +53,11 @@ def pipeline_of(path: Path, lines: str, ddl: str, on_corrupt: str) -> Pipeline:
 @pytest.mark.spark
 @pytest.mark.parametrize(("lines", "text"), [("csv", CSV), ("json", JSON)])
 def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, lines: str, text: str) -> None:
-    from handfast.connectors import spark_doors
+    from handfast.connectors import spark as connector
 
     (tmp_path / f"1.{lines}").write_text(text)
     found, corrupt = text_rows(lines, DDL).read(text.splitlines(keepends=True), where="text")
-    frames = spark_doors.open_sources(spark, pipeline_of(tmp_path, lines, DDL, "fail"))
+    frames = connector.open_sources(spark, pipeline_of(tmp_path, lines, DDL, "fail"))
     assert (3, 0) == (len(found), corrupt)
     hft.assert_same(found, frames["r"])
 
@@ -67,16 +67,16 @@ def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, li
 def test_corrupt_rows_are_those_that_spark_drops(
     spark: SparkSession, tmp_path: Path, lines: str, text: str, bad: int
 ) -> None:
-    from handfast.connectors import spark_doors
+    from handfast.connectors import spark as connector
 
     (tmp_path / f"1.{lines}").write_text(text)
     found, corrupt = text_rows(lines, SHORT, drops=True).read(text.splitlines(keepends=True), where="text")
     assert (2, bad) == (len(found), corrupt)
     pipeline = pipeline_of(tmp_path, lines, SHORT, "drop")
-    frames = spark_doors.open_sources(spark, pipeline)
-    hft.assert_same(found, spark_doors.without_corrupt(frames)["r"])
-    into = spark_doors.observations(pipeline.spec)
-    counted = spark_doors.counted(frames, pipeline.spec, into=into)["r"]
+    frames = connector.open_sources(spark, pipeline)
+    hft.assert_same(found, connector.without_corrupt(frames)["r"])
+    into = connector.observations(pipeline.spec)
+    counted = connector.counted(frames, pipeline.spec, into=into)["r"]
     assert 2 == len(counted.collect())
     # one row fits and has no time
     assert (2, bad, 1) == tuple(into["r"].get[name] for name in ("rows", "corrupt", "rejected"))

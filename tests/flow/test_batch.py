@@ -1,4 +1,4 @@
-"""Tables at the door: what Arrow cannot take is refused by the names of stream and column."""
+"""Tables on admission: what Arrow cannot take is refused by the names of stream and column."""
 
 from __future__ import annotations
 

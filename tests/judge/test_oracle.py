@@ -299,7 +299,7 @@ def test_a_number_is_rounded_to_float_once(number: float | Fraction, nearest: fl
     assert nearest == to_float32(number)
 
 
-# --- the door -------------------------------------------------------------------------------------------------------
+# --- admission ------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_is_late_below_the_watermark_that_stood_before_its_batch() -> None:

@@ -541,7 +541,7 @@ def fresh_kernels() -> Iterator[None]:
 
 
 def _case(seed: int) -> Case:
-    """Cases of time and of count windows, of every join, of two streams and more, of doors and orders, by turns."""
+    """Cases of time and of count windows, of every join, of two streams and more, of admission and orders, by turns."""
     kind, number = seed % 6, seed // 6
     if kind == 5:
         chance = random.Random(seed)

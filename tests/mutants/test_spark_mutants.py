@@ -29,7 +29,7 @@ from handfast.flow.pieces import LIMIT, Limit
 from handfast.flow.time import NEVER, Horizon, LastHeard, Progress
 from handfast.judge import oracle
 from handfast.plan import Plan
-from tests.agreement.door import adds_up
+from tests.agreement.admission import adds_up
 from tests.engines.spark.driven import State, Workers, manifest_of, matches_of, output_of
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 

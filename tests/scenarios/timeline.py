@@ -49,7 +49,7 @@ class Scenario:
         matches: All rows of the result, by the names of their tuples, and match_time in seconds.
         after: The rows that come after each batch, where that matters.
         late: Names of the tuples that come too late.
-        rejected: Names of the tuples that are refused at the door.
+        rejected: Names of the tuples that are refused on admission.
     """
 
     section: int
@@ -77,7 +77,7 @@ class Scenario:
         return self.spec.bind(schemas_of(self.tables))
 
     def admission(self, steps: int | None = None) -> oracle.Admission:
-        """What becomes of the rows of the first steps at the door, says the oracle."""
+        """What becomes of the rows of the first steps on admission, says the oracle."""
         return oracle.admit(self.join, [tables_of(step) for step in self.steps[:steps]], self.clock[:steps])
 
     def admitted(self) -> dict[str, pa.Table]:

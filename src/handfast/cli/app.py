@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -15,7 +14,9 @@ from handfast import __version__
 from handfast.errors import HandfastError, SpecError
 
 if TYPE_CHECKING:
-    from handfast.cli.run.screen import Screen
+    from handfast.cli.screen import Screen
+    from handfast.connectors.pipeline import Pipeline
+    from handfast.judge.verify import Report
 
 # exit codes, as shells know them
 _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 128 + signal.SIGINT
@@ -47,29 +48,33 @@ def main(
 @app.command()
 def demo(
     # The size is what the oracle can judge beside Spark: 16 million pairs, some 15 seconds of plain Python.
-    rows: Annotated[int, typer.Option(help="Rows of each stream.")] = 20_000,
-    rate: Annotated[int, typer.Option(help="Rows a second of each stream, in event time.")] = 200,
+    rows: Annotated[int, typer.Option(help="Rows of each live stream.")] = 20_000,
+    rate: Annotated[int, typer.Option(help="Rows a second of each live stream, in event time.")] = 200,
     window: Annotated[str, typer.Option(help="How long a row stays, like '500 ms' or '1 minute'.")] = "2 seconds",
     seed: Annotated[int, typer.Option(help="Which rows: the same seed, the same rows.")] = 1,
     cores: Annotated[int, typer.Option(help="JoinCores that share the windows, and cores for Spark.")] = 2,
+    backfill: Annotated[int, typer.Option(help="Rows of each stream in the backfill; 0 leaves it out.")] = 1_000_000,
 ) -> None:
-    """Run a band join of two live streams on Spark, and check the result.
+    """Run a band join on Spark, live and as a backfill, and check both.
 
     The two generated streams arrive out of order and are joined by closeness
     in two columns and in time: a join that Spark alone refuses. Meanwhile the
     oracle, the definition of the join in plain Python, tries the same rows
-    pair by pair. The exit code is 0 if both find the same matches, 1 if not.
+    pair by pair.
 
-    Takes about a minute. Needs the 'spark' extra and Java 17 or newer.
+    Then the same join runs as a backfill over a million rows of each stream.
+    It is checked, and timed, against a join that Spark can do: by buckets of
+    space and time, written by hand.
+
+    The exit code is 0 if both results are right, and 1 if not. Takes about
+    a minute. Needs the 'spark' extra and Java 17 or newer.
     """
     with _errors():
-        from rich.console import Console
-
         from handfast.cli.demo.run import run
         from handfast.cli.demo.scenario import Scenario
-        from handfast.cli.demo.screen import Screen
+        from handfast.cli.screen import Screen
 
-        equal = run(Scenario(rows, rate, window, seed, cores), Screen(Console()))
+        equal = run(Scenario(rows, rate, window, seed, cores, backfill), Screen.of_output())
     raise typer.Exit(0 if equal else _FAILED)
 
 
@@ -81,17 +86,11 @@ _Engine = Annotated[str | None, typer.Option(help="spark or local; the file's ow
 def explain(file: _File, engine: _Engine = None) -> None:
     """Show how a pipeline's join is laid out, and why."""
     with _errors():
+        from handfast.cli.screen import Screen
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        if pipeline.engine == "local":
-            from handfast.cli.run import local
-
-            said = local.explain(pipeline)
-        else:
-            from handfast.cli.run import spark
-
-            said = spark.explain(pipeline, _screen(err=True))
+        said = _runner(pipeline.engine).explain(pipeline, Screen.of_errors())
     typer.echo(said)
 
 
@@ -108,19 +107,11 @@ def verify(
     find the same matches, 1 if not; then a few rows that show the difference are printed.
     """
     with _errors():
+        from handfast.cli.screen import Screen
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        screen = _screen(err=True)
-        if pipeline.engine == "local":
-            from handfast.cli.run import local
-            from handfast.judge import verify as agreement
-
-            report = agreement.verify(local.tables(pipeline), pipeline.spec, limit=limit, progress=screen.say)
-        else:
-            from handfast.cli.run import spark
-
-            report = spark.judge(pipeline, screen, limit=limit, progress=screen.say)
+        report = _runner(pipeline.engine).judge(pipeline, Screen.of_errors(), limit=limit)
     typer.echo(str(report))
     raise typer.Exit(0 if report else _FAILED)
 
@@ -132,17 +123,11 @@ def run(file: _File, engine: _Engine = None) -> None:
     Ctrl-C stops it cleanly; on Spark the next run goes on from the checkpoint.
     """
     with _errors():
+        from handfast.cli.screen import Screen
         from handfast.connectors.pipeline import Pipeline
 
         pipeline = Pipeline.read(file, engine=engine)
-        if pipeline.engine == "local":
-            from handfast.cli.run import local
-
-            local.run(pipeline, _screen())
-        else:
-            from handfast.cli.run import spark
-
-            spark.run(pipeline, _screen())
+        _runner(pipeline.engine).run(pipeline, Screen.of_output())
 
 
 _bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
@@ -160,25 +145,39 @@ def scaling(
     latency by forwarding; and a model of the chain up to 1,024 cores. Takes about ten minutes; needs the 'bench' extra.
     """
     with _errors():
-        from rich.console import Console
-
         from handfast.cli.bench.scaling import run
+        from handfast.cli.screen import Screen
 
-        run(out, quick=quick, console=Console())
+        run(out, quick=quick, screen=Screen.of_output())
 
 
-def _screen(*, err: bool = False) -> Screen:
-    from rich.console import Console
+class _Runner(Protocol):
+    """How an engine runs pipelines: `handfast.cli.run` has a module for each."""
 
-    from handfast.cli.run.screen import Screen
+    def explain(self, pipeline: Pipeline, screen: Screen) -> str: ...
+    def judge(self, pipeline: Pipeline, screen: Screen, *, limit: int) -> Report: ...
+    def run(self, pipeline: Pipeline, screen: Screen) -> None: ...
 
-    # a copy of stderr: Spark's log takes its place while Spark runs
-    return Screen(Console(file=os.fdopen(os.dup(2), "w", buffering=1))) if err else Screen(Console())
+
+def _runner(engine: str) -> _Runner:
+    """The runner of an engine; nothing of the other engine is imported."""
+    if engine == "local":
+        from handfast.cli.run import local
+
+        return local
+
+    from handfast.engines.spark import embedded
+
+    embedded.check("A pipeline on Spark")  # before anything imports PySpark
+
+    from handfast.cli.run import spark
+
+    return spark
 
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """What went wrong in one line, and the exit code that says whose fault it is."""
+    """Say what went wrong in one line, and leave with the exit code that says whose fault it is."""
     try:
         yield
     except HandfastError as error:

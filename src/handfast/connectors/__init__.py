@@ -1,1 +1,1 @@
-"""The doors: where streams come from and where matches go; seeded workloads to try a join on."""
+"""Where streams come from and where matches go; seeded workloads to try a join on."""

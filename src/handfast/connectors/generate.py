@@ -102,7 +102,7 @@ class CellJoin:
     """
 
     name: ClassVar[str] = "celljoin"
-    _BAND: ClassVar[int] = 10
+    BAND: ClassVar[int] = 10
 
     domain: int = 10_000
 
@@ -111,13 +111,13 @@ class CellJoin:
 
     @property
     def on(self) -> str:
-        band = self._BAND
+        band = self.BAND
         return f"r.x BETWEEN s.a - {band} AND s.a + {band} AND r.y BETWEEN s.b - {band}. AND s.b + {band}."
 
     @property
     def match_rate(self) -> float:
         values, span = self.domain, self.domain - 1
-        band = min(self._BAND, span)
+        band = min(self.BAND, span)
         whole = (values * (2 * band + 1) - band * (band + 1)) / values**2
         real = 1 - (1 - band / span) ** 2 if span else 1.0
         return whole * real

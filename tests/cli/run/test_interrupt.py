@@ -87,5 +87,5 @@ def test_ctrl_c_on_spark_and_then_the_rest(spark: SparkSession, write: Write, tm
 @pytest.mark.spark
 def test_ctrl_c_stops_a_batch_on_spark(write: Write) -> None:
     endless = JOIN.replace("r.key = s.key", "r.key < s.key").replace("2 seconds", "1 day")
-    code, said, errors = interrupt(write('mode = "batch"', join=endless, rows=10_000_000), "Spark joins")
-    assert (130, "handfast: stopped\n", "Spark joins") == (code, errors, said[-1])
+    code, said, errors = interrupt(write('mode = "batch"', join=endless, rows=10_000_000), "… Spark joins")
+    assert (130, "handfast: stopped\n", "… Spark joins") == (code, errors, said[-1])

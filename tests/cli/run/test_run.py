@@ -255,13 +255,14 @@ def test_explain_without_spark(write: Write) -> None:
 
 @pytest.mark.parametrize("cores", [1, 3])
 def test_explain_without_spark_says_what_hf_explain_says(write: Write, cores: int) -> None:
-    from handfast.cli.run import local
+    from handfast.connectors.local import open_source
     from handfast.connectors.pipeline import Pipeline
 
     file = write(NOW, f"cores = {cores}")
     code, said, _ = cli("explain", file, "--engine", "local")
     pipeline = Pipeline.read(Path(file), engine="local")
-    expected = hf.explain(local.tables(pipeline), pipeline.spec, options=hf.LocalOptions(cores=cores))
+    tables = {name: open_source(source).take_all() for name, source in pipeline.sources.items()}
+    expected = hf.explain(tables, pipeline.spec, options=hf.LocalOptions(cores=cores))
     assert (0, expected.splitlines()) == (code, said)
 
 

@@ -140,7 +140,7 @@ def test_every_row_is_accounted_for_at_every_moment(seed: int) -> None:
     for batch in session.close():
         found += multiset(result_of(pa.Table.from_batches([batch])))
     assert sum(found.values()) == session.metrics().matches
-    # one push is one batch, for the oracle's admission too
+    # one push is one batch: the oracle admits rows in the same batches
     from dataclasses import replace
 
     assert replace(case, steps=[{name: table} for name, table in pushes]).expected_at_close() == found

@@ -16,7 +16,7 @@ import handfast as hf
 from handfast.flow.metrics import Metrics
 from handfast.judge import oracle
 from handfast.spec.join import BoundJoin
-from tests.agreement.door import adds_up
+from tests.agreement.admission import adds_up
 from tests.judges.rows import Row, multiset, result_of, schemas_of, tables_of
 
 Rows = Counter[tuple[Any, ...]]

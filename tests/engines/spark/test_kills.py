@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from handfast.flow.metrics import Metrics
-from tests.agreement.door import adds_up
+from tests.agreement.admission import adds_up
 from tests.engines.spark.crash_job import PARTITIONS, write_batches
 from tests.engines.spark.kill_job import FILE_SINK, FILES, JOINS, LAST, WRITE, Job, batches, spec
 from tests.engines.spark.outcome import Outcome

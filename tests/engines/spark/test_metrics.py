@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import handfast as hf
 from handfast.engines.spark.output import as_share
 from handfast.flow.metrics import Metrics, StreamMetrics
-from tests.agreement.door import adds_up
+from tests.agreement.admission import adds_up
 from tests.engines.spark import crash_job
 
 FIRST = Metrics({"r": StreamMetrics(rows_in=9, live=3, expired=1)}, matches=5, watermark=70)

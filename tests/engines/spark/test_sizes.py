@@ -88,16 +88,16 @@ class Ran:
 def run(join: str, limit: Limit, monkeypatch: pytest.MonkeyPatch) -> Ran:
     """The join from batch to batch, its caches now there and now lost."""
     Workers(1, monkeypatch).be(0)
-    asked, ran, door, cores = plan(join), Ran(), State(), [State() for _ in range(CORES)]
+    asked, ran, sequencer, cores = plan(join), Ran(), State(), [State() for _ in range(CORES)]
     for batch in range(BATCHES):
         if batch % 2:
             operator.forget()
         sent = None
         if asked.join.stamped:
             rows = arrivals(asked, batch, SEQUENCER, limit)
-            sent = output_of(SequenceProcessor(asked, limit), door, rows)
+            sent = output_of(SequenceProcessor(asked, limit), sequencer, rows)
             ran.see(rows, "block")
-            ran.store(door)
+            ran.store(sequencer)
         shares = []
         for core, state in enumerate(cores):
             rows = sent[sent["core"] == core_key(core)] if sent is not None else arrivals(asked, batch, core, limit)

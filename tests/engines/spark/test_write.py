@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import handfast as hf
 from handfast.engines.spark.output import MATCHES
 from handfast.engines.spark.rows import LATE
-from tests.agreement.door import adds_up, check_counters, late_cases
+from tests.agreement.admission import adds_up, check_counters, late_cases
 from tests.agreement.runs import streaming_frames
 from tests.engines.spark import crash_job, write_job
 from tests.engines.spark.crash_job import PARTITIONS, finish

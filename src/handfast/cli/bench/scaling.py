@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from handfast.cli.bench import balance, model, plots
 from handfast.cli.bench.measure import (
@@ -36,6 +34,7 @@ from handfast.cli.bench.measure import (
     speed,
 )
 from handfast.cli.bench.workload import Bench
+from handfast.cli.screen import Screen
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
 from handfast.flow.topology import ChainTopology
@@ -77,7 +76,7 @@ class Report:
         self.figures.update(values or {})
 
 
-def run(folder: Path, *, quick: bool, console: Console) -> Report:
+def run(folder: Path, *, quick: bool, screen: Screen) -> Report:
     """Measure, print as it goes, and write `scaling.json` and the pictures into a folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,20 +88,20 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
     report = Report(setting() | asdict(size))
     bench = Bench(size.scan_window)
     cores = sorted({1, 2, *(n for n in (4, 8, 16, 32) if n <= (os.cpu_count() or 1))})
-    with console.status("matches are compared before anything is timed"):
+    with screen.waiting("matches are compared before anything is timed"):
         _check(cores)
-    with console.status("throughput by cores"):
+    with screen.waiting("throughput by cores"):
         scans = _scaling(report, bench, cores, size)
-    with console.status("an indexed band join"):
+    with screen.waiting("an indexed band join"):
         _indexed(report, bench, size)
-    with console.status("local joins, and SIMD"):
+    with screen.waiting("local joins, and SIMD"):
         joins = _local_joins(report, bench, size)
         simd = _simd(report, bench, size)
-    with console.status("balance"):
+    with screen.waiting("balance"):
         _balance(report, size)
-    with console.status("latency"):
+    with screen.waiting("latency"):
         waits = _latency(report, size)
-    with console.status("the model up to 1,024 cores"):
+    with screen.waiting("the model up to 1,024 cores"):
         machine = _machine(report, scans[1], size)
         rates = {n: model.sustained(machine, ChainTopology(n), MINUTES_15) for n in MODELLED}
         law = {n: model.square_root_law(machine, n, MINUTES_15) for n in MODELLED}
@@ -112,7 +111,7 @@ def run(folder: Path, *, quick: bool, console: Console) -> Report:
     )
     _draw(folder, scans, rates, law, joins, simd, waits, size.scan_window)
     (folder / "scaling.json").write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
-    _print(report, folder, console)
+    _print(report, folder, screen)
     return report
 
 
@@ -277,9 +276,6 @@ def _draw(
     plots.bubble(folder / "bubble.png", seen.by_age, seen.by_size, seen.times)
 
 
-def _print(report: Report, folder: Path, console: Console) -> None:
-    table = Table("what", "figure", "goal", box=None, header_style="bold")
-    for line in report.lines:
-        table.add_row(*line)
-    console.print(table)
-    console.print(f"on {report.setting['cpu']}, {report.setting['cpus']} CPUs; written to {folder}/")
+def _print(report: Report, folder: Path, screen: Screen) -> None:
+    screen.table(("what", "figure", "goal"), report.lines, left=3, boxed=False)
+    screen.say(f"on {report.setting['cpu']}, {report.setting['cpus']} CPUs; written to {folder}/")

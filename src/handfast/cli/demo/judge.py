@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -14,6 +15,8 @@ from handfast.cli.demo.scenario import Scenario
 from handfast.errors import EngineError
 from handfast.judge import oracle
 from handfast.judge.rows import Values, multiset, tables_of
+
+_LOOK = 0.2  # seconds between two looks at whether the user has asked to stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,10 @@ class Judge:
         self._process.join()
         self._receiver.close()
 
-    def wait(self) -> Judged:
-        """The oracle's matches, when it has them all."""
+    def wait(self, check_interrupts: Callable[[], None]) -> Judged:
+        """The oracle's matches, when it has them all; meanwhile `check_interrupts` is called again and again."""
+        while not self._receiver.poll(_LOOK):
+            check_interrupts()
         try:
             judged = self._receiver.recv()
         except EOFError:

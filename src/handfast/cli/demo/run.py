@@ -1,92 +1,77 @@
-"""The demo from start to end: the join on Spark, the oracle beside it, and the comparison."""
+"""The demo from start to end: a live join judged by the oracle, then a backfill compared with Spark's own join."""
 
 from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, redirect_stdout
-from io import StringIO
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from handfast import api
+from handfast.cli.demo import backfill, live, pages
+from handfast.cli.demo.backfill import Backfill, Run
 from handfast.cli.demo.judge import Judge, compare
+from handfast.cli.demo.live import Batch, Live
+from handfast.cli.demo.pages import Summary
 from handfast.cli.demo.scenario import Scenario
-from handfast.cli.demo.screen import Batch, Screen, Summary
+from handfast.cli.interrupts import Interrupts
+from handfast.cli.screen import Screen
 from handfast.engines.spark import embedded
-from handfast.judge.rows import result_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_RESULT = "matches"  # the table in this process' memory that Spark writes the matches to
-_LOOK = 0.2  # seconds between two looks at Spark's progress
+    from pyspark.sql import SparkSession
 
 
 def run(scenario: Scenario, screen: Screen) -> bool:
-    """Show the whole demo, and say whether Spark's result is the oracle's."""
+    """Show the whole demo, and say whether both results are right."""
     embedded.check("The demo")
     start = perf_counter()
-    screen.introduce(scenario)
+    pages.introduce(screen, scenario)
     with ExitStack() as stack:
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: nothing is left behind
         stack.callback(signal.signal, signal.SIGTERM, before)
-        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="handfast-demo-", ignore_cleanup_errors=True))
+        folder = tempfile.TemporaryDirectory(prefix="handfast-demo-", ignore_cleanup_errors=True)
+        home = Path(stack.enter_context(folder))
         judge = stack.enter_context(Judge(scenario))
-        with ExitStack() as while_spark_runs:
-            interrupts = while_spark_runs.enter_context(embedded.Interrupts())
-            with screen.waiting("Spark is starting; the oracle is at work already, in a process of its own"):
-                spark = while_spark_runs.enter_context(embedded.session(scenario.cores, Path(home), interrupts))
-                interrupts.check()
-                settings = _configure(spark, scenario)
-                streams = _streams(spark, scenario)
-                explained = api.explain(streams, scenario.spec)
-            screen.plan(settings, explained)
-            batches: list[Batch] = []
-            with screen.streaming(scenario.rows_in) as show:
-                for batch in _run(api.join(streams, scenario.spec), Path(home, "checkpoint"), interrupts):
-                    batches.append(batch)
-                    show(batches)
-            matches = result_of(spark.table(_RESULT).toArrow())
-        with screen.waiting("the oracle is still trying every pair in the windows, one after the other"):
-            judged = judge.wait()
-    verdict = compare(matches, judged.matches)
-    screen.conclude(Summary(scenario, batches, matches, judged, verdict, perf_counter() - start))
-    return verdict.equal
+        interrupts = stack.enter_context(Interrupts())
+        with screen.waiting("Spark is starting; the oracle is at work already, in a process of its own"):
+            spark = stack.enter_context(embedded.session(scenario.cores, home, interrupts.check))
+            interrupts.check()
+        lived = _live(scenario, screen, spark, home, judge, interrupts)
+        pages.live(screen, scenario, lived)
+        filled = _backfill(scenario, screen, spark, home, interrupts) if scenario.backfill else None
+    summary = Summary(scenario, lived, filled, perf_counter() - start)
+    pages.conclude(screen, summary)
+    return summary.equal
 
 
-def _configure(spark: SparkSession, scenario: Scenario) -> str:
-    """Prepare the session; what `configure` says it has set."""
-    with redirect_stdout(StringIO()) as said:
-        api.configure(spark, cores=scenario.cores)
-    return said.getvalue().strip()
+def _live(
+    scenario: Scenario, screen: Screen, spark: SparkSession, home: Path, judge: Judge, interrupts: Interrupts
+) -> Live:
+    settings = live.configure(spark, scenario)
+    streams = live.streams(spark, scenario)
+    pages.plan(screen, settings, api.explain(streams, scenario.spec))
+    batches: list[Batch] = []
+    with pages.batches(screen, scenario.rows_in) as show:
+        for batch in live.batches(api.join(streams, scenario.spec), home / "checkpoint", interrupts):
+            batches.append(batch)
+            show(batches)
+    matches = live.found(spark)
+    with screen.waiting("the oracle is still trying every pair in the windows, one after the other"):
+        judged = judge.wait(interrupts.check)
+    return Live(batches, matches, judged, compare(matches, judged.matches))
 
 
-def _streams(spark: SparkSession, scenario: Scenario) -> dict[str, DataFrame]:
-    from handfast.connectors import spark_source
-
-    return spark_source.streams(
-        spark, scenario.workload, rows=scenario.rows, rows_per_trigger=scenario.rows_per_trigger
-    )
-
-
-def _run(matches: DataFrame, checkpoint: Path, interrupts: embedded.Interrupts) -> Iterator[Batch]:
-    """Start the query, and tell of every batch when Spark has finished it."""
-    query = (
-        matches.writeStream.format("memory")
-        .queryName(_RESULT)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    told, ended = -1, False
-    while not ended:
-        interrupts.check()
-        ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type]  # takes fractions too
-        for progress in query.recentProgress:
-            if progress.batchId > told and progress.numInputRows:
-                told = progress.batchId
-                found = progress.sink.numOutputRows
-                yield Batch(told, progress.numInputRows, found, progress.batchDuration / 1_000)
+def _backfill(scenario: Scenario, screen: Screen, spark: SparkSession, home: Path, interrupts: Interrupts) -> Backfill:
+    pages.introduce_backfill(screen, scenario)
+    with screen.waiting("the history is written to Parquet files"):
+        backfill.write_history(scenario, home / "history")
+    runs: list[Run] = []
+    for join, work in backfill.joins(spark, scenario, home / "history"):
+        with screen.waiting(f"{join} is running"):
+            runs.append(interrupts.wait_for(work, cancel=spark.sparkContext.cancelAllJobs))
+        pages.ran(screen, runs[-1])
+    screen.say()
+    return Backfill(2 * scenario.backfill, tuple(runs))

@@ -10,30 +10,33 @@ from time import monotonic
 import pyarrow as pa
 
 from handfast import api
-from handfast.cli.run.screen import Screen, Status
-from handfast.connectors.local_doors import LocalSink, LocalSource, open_source
+from handfast.cli.interrupts import Interrupts
+from handfast.cli.run.status import Status, running
+from handfast.cli.screen import Screen
+from handfast.connectors.local import LocalSink, LocalSource, open_source
 from handfast.connectors.pipeline import Pipeline, Sink
 from handfast.describe import describe
 from handfast.engines.local.engine import described
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.planning import lay_out
 from handfast.engines.local.session import Session
-from handfast.engines.spark.embedded import Interrupts
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, as_table, schema_of
 from handfast.judge.grid import text
+from handfast.judge.verify import Report, verify
 
 _LOOK = 0.1  # seconds between two looks at what has come meanwhile, and at Ctrl-C
 
 
-def explain(pipeline: Pipeline) -> str:
-    """The plan of the pipeline's join."""
+def explain(pipeline: Pipeline, screen: Screen) -> str:
+    """The plan of the pipeline's join; it is there at once, so the screen stays empty."""
     return _explain(pipeline, {name: open_source(source) for name, source in pipeline.sources.items()})
 
 
-def tables(pipeline: Pipeline) -> dict[str, pa.Table]:
-    """All rows of all sources."""
-    return {name: open_source(source).take_all() for name, source in pipeline.sources.items()}
+def judge(pipeline: Pipeline, screen: Screen, *, limit: int) -> Report:
+    """Whether the local engine agrees with the oracle on all rows there are."""
+    tables = {name: open_source(source).take_all() for name, source in pipeline.sources.items()}
+    return verify(tables, pipeline.spec, limit=limit, progress=screen.say)
 
 
 def run(pipeline: Pipeline, screen: Screen) -> None:
@@ -56,12 +59,12 @@ class _Sinks:
 
     @staticmethod
     def open(pipeline: Pipeline, screen: Screen) -> _Sinks:
-        def door(sink: Sink) -> LocalSink:
+        def opened(sink: Sink) -> LocalSink:
             return LocalSink(sink, lambda rows: screen.say(text(rows)))
 
         names = pipeline.spec.names
-        refused = {kind: {n: door(sink.of(n)) for n in names} for kind, sink in pipeline.refused.items()}
-        return _Sinks(door(pipeline.sink), refused.get("late_rows", {}), refused.get("rejected_rows", {}))
+        refused = {kind: {n: opened(sink.of(n)) for n in names} for kind, sink in pipeline.refused.items()}
+        return _Sinks(opened(pipeline.sink), refused.get("late_rows", {}), refused.get("rejected_rows", {}))
 
     def write(self, matches: pa.Table, session: Session) -> None:
         """Write what a step gave; refused rows are taken from the session in any case: they would fill the memory."""
@@ -88,13 +91,13 @@ def _run_stream(pipeline: Pipeline, sources: dict[str, LocalSource], screen: Scr
     session = api.session(pipeline.spec, schemas, options=LocalOptions(cores=pipeline.cores))
     status = Status()
     try:
-        with Interrupts() as interrupts, screen.running() as show:
+        with Interrupts() as interrupts, running(screen) as show:
             for status in _steps(pipeline, session, sources, sinks, interrupts):
                 show(status)
     except KeyboardInterrupt:
-        screen.conclude("stopped", status)
+        screen.say(f"stopped: {status}")
         raise
-    screen.conclude("done", status)
+    screen.say(f"done: {status}")
 
 
 def _run_batch(pipeline: Pipeline, sources: dict[str, LocalSource], screen: Screen) -> None:
@@ -105,7 +108,7 @@ def _run_batch(pipeline: Pipeline, sources: dict[str, LocalSource], screen: Scre
     corrupt = sum(source.corrupt for source in sources.values())
     counts = {name: len(table) for name, table in rows.items()}
     rejected = _rejected(pipeline, rows)
-    screen.conclude("done", Status(1, counts, len(matches), rejected=rejected, corrupt=corrupt))
+    screen.say(f"done: {Status(1, counts, len(matches), rejected=rejected, corrupt=corrupt)}")
 
 
 def _rejected(pipeline: Pipeline, rows: dict[str, pa.Table]) -> int:

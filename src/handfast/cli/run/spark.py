@@ -4,50 +4,53 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from handfast import api
-from handfast.cli.run.screen import Screen, Status
+from handfast.cli.interrupts import Interrupts
+from handfast.cli.run.status import Status, running
+from handfast.cli.screen import Screen
 from handfast.connectors import record
+from handfast.connectors import spark as connector
 from handfast.connectors.pipeline import FILES, Pipeline, local_path
-from handfast.engines.spark import embedded
+from handfast.engines.spark import embedded, places
+from handfast.engines.spark.metrics import in_progress
+from handfast.engines.spark.text import read_text, write_text
 from handfast.errors import SpecError
 from handfast.flow.metrics import Metrics
 from handfast.judge.grid import text
-from handfast.judge.verify import Progress, Report, verify
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from handfast.judge.verify import Report
 
 _LOOK = 0.2  # seconds between two looks at Spark's progress, and at Ctrl-C
 
 
 def explain(pipeline: Pipeline, screen: Screen) -> str:
     """The plan of the pipeline's join."""
-    from handfast.connectors import spark_doors
-
     with _session(pipeline, screen) as (spark, _, _home):
-        return api.explain(spark_doors.without_corrupt(spark_doors.open_sources(spark, pipeline)), pipeline.spec)
+        return api.explain(connector.without_corrupt(connector.open_sources(spark, pipeline)), pipeline.spec)
 
 
-def judge(pipeline: Pipeline, screen: Screen, *, limit: int, progress: Progress) -> Report:
+def judge(pipeline: Pipeline, screen: Screen, *, limit: int) -> Report:
     """Whether Spark and the local engine agree with the oracle on all rows there are."""
-    from handfast.connectors import spark_doors
+    from handfast.judge.verify import verify  # it knows every engine, and running a pipeline needs one
 
     bounded = pipeline.as_batch()
     with _session(bounded, screen) as (spark, interrupts, _home):
 
         def say(line: str) -> None:
             interrupts.check()
-            progress(line)
+            screen.say(line)
 
-        frames = spark_doors.without_corrupt(spark_doors.open_sources(spark, bounded))
+        frames = connector.without_corrupt(connector.open_sources(spark, bounded))
         engines = ["local", "local:3", f"spark:{pipeline.cores}"]
-        with spark_doors.explained():
+        with connector.explained():
             return verify(frames, pipeline.spec, engines=engines, limit=limit, progress=say)
 
 
@@ -64,54 +67,42 @@ def run(pipeline: Pipeline, screen: Screen) -> None:
             _run_stream(pipeline, spark, screen, interrupts, home)
 
 
-def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrupts: embedded.Interrupts) -> None:
-    from handfast.connectors import spark_doors
-
-    frames = spark_doors.open_sources(spark, pipeline)
-    api.explain(spark_doors.without_corrupt(frames), pipeline.spec)  # whatever is wrong with the join is said first
-    spark_doors.check_sinks(pipeline, goes_on=False)
-    observations = spark_doors.observations(pipeline.spec)
-    matches = api.join(spark_doors.counted(frames, pipeline.spec, observations), pipeline.spec)
-    matches = spark_doors.counted_matches(matches, observations)
-    with screen.waiting("Spark joins"), spark_doors.explained(), ThreadPoolExecutor(1) as writer:
-        written = writer.submit(spark_doors.write, matches, pipeline, lambda rows: screen.say(text(rows)))
-        try:
-            while not wait([written], _LOOK).done:
-                interrupts.check()
-        except KeyboardInterrupt:
-            while not wait([written], _LOOK).done:  # again and again: the next job may not have been there yet
-                spark.sparkContext.cancelAllJobs()
-            raise
-        written.result()
-    found = observations[spark_doors.MATCHES].get["rows"]
+def _run_batch(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrupts: Interrupts) -> None:
+    frames = connector.open_sources(spark, pipeline)
+    api.explain(connector.without_corrupt(frames), pipeline.spec)  # whatever is wrong with the join is said first
+    connector.check_sinks(pipeline, goes_on=False)
+    observations = connector.observations(pipeline.spec)
+    matches = api.join(connector.counted(frames, pipeline.spec, observations), pipeline.spec)
+    matches = connector.counted_matches(matches, observations)
+    with screen.waiting("Spark joins"), connector.explained():
+        interrupts.wait_for(
+            lambda: connector.write(matches, pipeline, lambda rows: screen.say(text(rows))),
+            cancel=spark.sparkContext.cancelAllJobs,
+        )
+    found = observations[connector.MATCHES].get["rows"]
     counts = {name: observations[name].get for name in frames}
     rows = {name: own["rows"] for name, own in counts.items()}
     rejected, corrupt = (sum(own[what] for own in counts.values()) for what in ("rejected", "corrupt"))
-    screen.conclude("done", Status(1, rows, found, rejected=rejected, corrupt=corrupt))
+    screen.say(f"done: {Status(1, rows, found, rejected=rejected, corrupt=corrupt)}")
 
 
-def _run_stream(
-    pipeline: Pipeline, spark: SparkSession, screen: Screen, interrupts: embedded.Interrupts, home: Path
-) -> None:
-    from handfast.connectors import spark_doors
-    from handfast.engines.spark import places
-
-    frames = spark_doors.open_sources(spark, pipeline)
-    fitting = spark_doors.without_corrupt(frames)
+def _run_stream(pipeline: Pipeline, spark: SparkSession, screen: Screen, interrupts: Interrupts, home: Path) -> None:
+    frames = connector.open_sources(spark, pipeline)
+    fitting = connector.without_corrupt(frames)
     api.explain(fitting, pipeline.spec)  # whatever is wrong with the join is said before a checkpoint is touched
     checkpoint = pipeline.checkpoint or str(home / "checkpoint")
     goes_on, remember = _check_record(pipeline, spark, fitting, checkpoint, screen)
     folders = {sink.path: sink.where for sink in pipeline.folders if sink.path is not None and sink.format in FILES}
     places.check(spark, checkpoint, folders, alone=False)
-    spark_doors.check_sinks(pipeline, goes_on=goes_on)
+    connector.check_sinks(pipeline, goes_on=goes_on)
     places.mark(spark, checkpoint, folders)
-    matches = api.join(spark_doors.watched(frames), pipeline.spec)
+    matches = api.join(connector.watched(frames), pipeline.spec)
     if goes_on:
         screen.say(f"going on from the checkpoint {checkpoint}")
     status = Status()
     query = None
     try:
-        with spark_doors.explained(), screen.running() as show:
+        with connector.explained(), running(screen) as show:
             query = _start(pipeline, matches, checkpoint, screen)
             remember()  # only now: Spark may refuse to start
             for status in _progress(pipeline, query, interrupts):
@@ -120,40 +111,35 @@ def _run_stream(
         if query is not None:
             query.stop()
         again = "; the next run goes on from the checkpoint" if pipeline.checkpoint else ""
-        screen.conclude(f"stopped{again}", status)
+        screen.say(f"stopped{again}: {status}")
         raise
-    screen.conclude("done", status)
+    screen.say(f"done: {status}")
 
 
 def _start(pipeline: Pipeline, matches: DataFrame, checkpoint: str, screen: Screen) -> Any:
     """Start the query: Spark's own for matches alone, `hf.write` where refused rows go to places of their own."""
-    from handfast.connectors import spark_doors
-
     if not pipeline.refused:
-        return spark_doors.start(matches, pipeline, checkpoint)
+        return connector.start(matches, pipeline, checkpoint)
 
     def show(rows: pa.Table) -> None:
         screen.say(text(rows))
 
     refused = {
-        kind: {name: spark_doors.place(sink.of(name), show) for name in pipeline.spec.names}
+        kind: {name: connector.place(sink.of(name), show) for name in pipeline.spec.names}
         for kind, sink in pipeline.refused.items()
     }
     return api.write(
         matches,
-        to=spark_doors.place(pipeline.sink, show),
+        to=connector.place(pipeline.sink, show),
         late_rows=refused.get("late_rows"),
         rejected_rows=refused.get("rejected_rows"),
         checkpoint=checkpoint,
-        trigger=spark_doors.trigger(pipeline),
+        trigger=connector.trigger(pipeline),
     )
 
 
-def _progress(pipeline: Pipeline, query: Any, interrupts: embedded.Interrupts) -> Iterator[Status]:
+def _progress(pipeline: Pipeline, query: Any, interrupts: Interrupts) -> Iterator[Status]:
     """Tell of every batch when Spark has finished it."""
-    from handfast.connectors import spark_doors
-    from handfast.engines.spark.metrics import in_progress
-
     told, steps, corrupt, ended = -1, 0, 0, False
     metrics = Metrics.start(pipeline.spec.names)
     while not ended:
@@ -165,7 +151,7 @@ def _progress(pipeline: Pipeline, query: Any, interrupts: embedded.Interrupts) -
             told = progress.batchId
             steps += 1
             metrics = in_progress(progress) or metrics
-            corrupt += spark_doors.corrupt_rows(progress.observedMetrics)
+            corrupt += connector.corrupt_rows(progress.observedMetrics)
             yield Status.of(steps, metrics, corrupt)
 
 
@@ -173,15 +159,14 @@ def _progress(pipeline: Pipeline, query: Any, interrupts: embedded.Interrupts) -
 
 
 @contextmanager
-def _session(pipeline: Pipeline, screen: Screen) -> Iterator[tuple[SparkSession, embedded.Interrupts, Path]]:
-    embedded.check("A pipeline on Spark")
+def _session(pipeline: Pipeline, screen: Screen) -> Iterator[tuple[SparkSession, Interrupts, Path]]:
     with ExitStack() as stack:
         folder = tempfile.TemporaryDirectory(prefix="handfast-run-", ignore_cleanup_errors=True)
         home = Path(stack.enter_context(folder))
-        interrupts = stack.enter_context(embedded.Interrupts())
+        interrupts = stack.enter_context(Interrupts())
         settings = pipeline.spark.settings()
         with screen.waiting("Spark is starting"):
-            spark = stack.enter_context(embedded.session(pipeline.cores, home, interrupts, settings))
+            spark = stack.enter_context(embedded.session(pipeline.cores, home, interrupts.check, settings))
         interrupts.check()
         api.configure(spark, cores=pipeline.cores, quiet=True)
         yield spark, interrupts, home
@@ -191,8 +176,6 @@ def _check_record(
     pipeline: Pipeline, spark: SparkSession, frames: dict[str, DataFrame], checkpoint: str, screen: Screen
 ) -> tuple[bool, Callable[[], None]]:
     """Refuse the checkpoint of another join; whether there is something to go on from, and what marks it as ours."""
-    from handfast.engines.spark.text import read_text, write_text
-
     columns = {n: ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in f.schema) for n, f in frames.items()}
     now = record.record_of(pipeline.spec, columns, pipeline.cores, apart=bool(pipeline.refused))
     folder = local_path(checkpoint)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from handfast.errors import EngineError, missing_extra
 
@@ -46,35 +44,14 @@ def check(what: str) -> None:
     )
 
 
-class Interrupts:
-    """Ctrl-C, held back while Spark runs: interrupted in the middle of a call, py4j loses its connection to the JVM."""
-
-    def __enter__(self) -> Self:
-        self._asked = False
-        self._before = {which: signal.signal(which, self._note) for which in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for which, handler in self._before.items():
-            signal.signal(which, handler)
-
-    def check(self) -> None:
-        """Stop here, if the user has asked for it meanwhile."""
-        if self._asked:
-            raise KeyboardInterrupt
-
-    def _note(self, which: int, frame: FrameType | None) -> None:
-        self._asked = True
-
-
 @contextmanager
 def session(
-    cores: int, home: Path, interrupts: Interrupts, settings: Mapping[str, str] | None = None
+    cores: int, home: Path, check_interrupts: Callable[[], None], settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
     """A Spark session in this process that keeps all its files in `home`; local, unless `settings` name a master.
 
     Whatever is written to stderr meanwhile, above all Spark's log and its Python workers' output, goes to a file; if
-    Spark fails, the file is kept and the error names it.
+    Spark fails, the file is kept and the error names it, unless `check_interrupts` says that the user has stopped it.
     """
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -96,7 +73,7 @@ def session(
             finally:
                 spark.stop()
     except (PySparkException, Py4JError, ConnectionError) as error:
-        interrupts.check()  # the signal that is to end us may have ended the JVM first
+        check_interrupts()  # the signal that is to end us may have ended the JVM first
         if isinstance(error, Py4JNetworkError | ConnectionError):
             reason = "its JVM has ended"
         else:

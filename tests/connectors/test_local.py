@@ -15,7 +15,7 @@ import pytest
 
 import handfast as hf
 import handfast.testing as hft
-from handfast.connectors.local_doors import LocalSink, open_source
+from handfast.connectors.local import LocalSink, open_source
 from handfast.connectors.pipeline import Sink, Source
 
 ROWS = hft.table("ts | k: int | s\n+1s | 1 | a\n+2.000001s | NULL | NULL")

@@ -49,7 +49,7 @@ class LocalSource(Protocol):
 
 
 def open_source(source: Source) -> LocalSource:
-    """The door of a stream."""
+    """The rows of a stream, from where the pipeline says."""
     where = f"[sources.{source.name}]"
     if source.select:
         raise UnsupportedError(f"{where} select is SQL for Spark; the local engine takes the columns as they are")

@@ -1,4 +1,4 @@
-"""The door: what is late or rejected on every engine is what the oracle says, and it never joins."""
+"""Admission: what is late or rejected on every engine is what the oracle says, and it never joins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import handfast as hf
 from handfast.judge import oracle
-from tests.agreement.door import adds_up, bounded_in_time, check_counters, late_cases
+from tests.agreement.admission import adds_up, bounded_in_time, check_counters, late_cases
 from tests.agreement.runs import (
     local_bounded,
     local_steps_and_close,

@@ -1,4 +1,4 @@
-"""Cases for the door, and what its counters must be."""
+"""Cases for admission, and what its counters must be."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def late_cases() -> list[Case]:
 
 
 def check_counters(case: Case, found: Metrics, matches: int) -> None:
-    """The counters at the end of a case are those of the oracle's door."""
+    """The counters at the end of a case are those of the oracle's admission."""
     admission = case.admission
     final = oracle.final(case.join, admission)
     assert matches == found.matches
