@@ -52,7 +52,7 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     from handfast.engines.spark import embedded
 
     @contextmanager
-    def session(cores: int, home: Path, interrupts: Any, settings: Any = None) -> Iterator[SparkSession]:
+    def session(cores: int, home: Path, check_interrupts: Any, settings: Any = None) -> Iterator[SparkSession]:
         yield spark.newSession()
 
     monkeypatch.setattr(embedded, "session", session)

@@ -28,7 +28,7 @@ CLAIMS: dict[str, Claim] = {
     "connect": claims.connect,
     "timelines": claims.timelines,
     "downstream": claims.downstream,
-    "door": claims.door,
+    "refused": claims.refused_rows,
     "entrance": claims.entrance,
     "schedules": claims.schedules,
     "cost": claims.cost,

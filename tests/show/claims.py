@@ -51,7 +51,7 @@ def downstream() -> list[Line]:
     return [ran.line("aggregation behind a join in order = the one in batch, for every how", ran.passed, 7, "joins")]
 
 
-def door() -> list[Line]:
+def refused_rows() -> list[Line]:
     """Late rows, rejected rows, counters, `hf.write`."""
     ran = run_tests("tests/engines/spark/test_write.py", "tests/engines/local/test_session.py")
     return [ran.line("late and rejected rows, counters, hf.write", ran.passed, 84, "tests")]

@@ -89,7 +89,7 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
 
 
 def is_rejected(stream: Stream, time: int | None) -> bool:
-    """Whether a row of the stream with this time is refused at the door."""
+    """Whether a row of the stream with this time is rejected."""
     return time is None or not max(FIRST_TIME, stream.valid_from) <= time <= min(LAST_TIME, stream.valid_to)
 
 
@@ -105,7 +105,7 @@ def holds(window: Window, old: Stamp, at: Stamp, *, stream: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What became of the rows at the door, by stream."""
+    """What became of the rows on admission, by stream."""
 
     admitted: dict[str, list[Row]]
     late: dict[str, list[Row]]
@@ -114,7 +114,7 @@ class Admission:
 
 
 def admit(join: BoundJoin, batches: Iterable[Tables], clock: Iterable[int] | None = None) -> Admission:
-    """Replay the door: which rows of these batches, in their order of arrival, are admitted, late, rejected.
+    """Replay the admission: which rows of these batches, in their order of arrival, are admitted, late, rejected.
 
     `clock` has the processing time of each batch in microseconds, for streams that may fall idle.
     """
