@@ -182,13 +182,13 @@ def a_row_after_the_valid_times_taken_in(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def an_idle_stream_waited_for(patch: pytest.MonkeyPatch) -> None:
-    attend = admission.Admission._attend
+    heard = admission.Admission._heard
 
     def patient(self: Any, sent: Any, now: int) -> Any:
         self._timeouts = [flow_time.END] * len(self._timeouts)
-        return attend(self, sent, now)
+        return heard(self, sent, now)
 
-    patch.setattr(admission.Admission, "_attend", patient)
+    patch.setattr(admission.Admission, "_heard", patient)
 
 
 @mutant

@@ -334,7 +334,7 @@ def blocks_in_the_order_of_their_coming(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def every_piece_of_a_batch_reaches_the_horizon(patch: pytest.MonkeyPatch) -> None:
     def hasty(core: Any, admitted: Any, horizon: Horizon, limit: Limit) -> Iterator[Any]:
-        for step, _ in operator.in_order(admitted, limit):
+        for step, _ in operator.sorted_slices(admitted, limit):
             yield from core.step(step, horizon)
 
     patch.setattr(operator, "_steps", hasty)

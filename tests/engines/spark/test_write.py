@@ -141,7 +141,10 @@ def test_a_place_belongs_to_the_checkpoint_that_filled_it(
         ({"late_rows": "x", "rejected_rows": "x/"}, "Two kinds of rows would be written to 'x/r'"),
         ({"late_rows": {"r": "x", "s": "./y/../x"}}, "Two kinds of rows would be written to './y/../x'"),
         ({"late_rows": {"r": "/x", "s": "file:///x"}}, "Two kinds of rows would be written to 'file:///x'"),
-        ({"late_rows": "matches/late"}, "late_rows of 'r' at matches/late/r and to at matches are one inside of the"),
+        (
+            {"late_rows": "matches/late"},
+            "late_rows of 'r' at matches/late/r and to at matches lie one inside the other",
+        ),
         ({"checkpoint": "matches"}, "to at matches and checkpoint at matches lie one inside the other; give each"),
         ({"checkpoint": "matches/checkpoint"}, "lie one inside the other; give each a folder of its own"),
         ({"checkpoint": None}, "checkpoint must be the path of a folder, not None"),
