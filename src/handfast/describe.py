@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from handfast.core.words import choices
 from handfast.kernels.compiler.operators import is_native
 from handfast.kernels.compiler.program import make_program
 from handfast.plan import Plan
-from handfast.plan.words import choices
 from handfast.spec.expression import Call, conjuncts, streams_of, walk
 from handfast.spec.join import ARRIVAL, Stream
 from handfast.spec.shown import shown

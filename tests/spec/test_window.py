@@ -70,3 +70,9 @@ def test_a_window_is_shorter_than_the_calendar() -> None:
 )
 def test_a_duration_is_shown_in_its_largest_unit(micros: int, text: str) -> None:
     assert text == format_duration(micros)
+
+
+@pytest.mark.parametrize("window", ["500", 60, " 7 "])
+def test_a_number_without_a_unit_is_asked_for_one(window: object) -> None:
+    with pytest.raises(SpecError, match=f"needs a unit: '{window} seconds' or '{window} rows'"):
+        parse_window(window, stream="r")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How a join is laid out: the plan and what it is made of, as values; what a predicate offers; the choices in words."""
+"""How a join is laid out: the plan and what it is made of, as values; what a predicate offers."""
 
 from handfast.plan.values import (
     FIRST,

@@ -216,7 +216,8 @@ class _Binder:
             stream = alike[0]
         found, type_ = self._schemas[stream].column(self._streams[stream], name)
         if type_.kind is Kind.PAYLOAD:
-            refuse(node, f"is of type {type_}, which a predicate cannot use; it can only ride along")
+            typed = "; a column of NULLs alone has no type of its own: give it one" if str(type_) == "null" else ""
+            refuse(node, f"is of type {type_}, which a predicate cannot use; it can only ride along{typed}")
         return Column(stream, found, type_)
 
     def _comparison(self, node: exp.Expression, sign: str, left: exp.Expression, right: exp.Expression) -> Expr:

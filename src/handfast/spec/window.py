@@ -90,6 +90,8 @@ def parse_window(window: Duration | Window, *, stream: str) -> Window:
     if counted:
         return CountWindow(int(counted[1]))
     what = f"The window of stream {stream!r}"
+    if str(window).strip().isdigit():
+        raise SpecError(f"{what} needs a unit: '{window} seconds' or '{window} rows', not {window!r}")
     length = parse_duration(window, what=what)
     if length <= 0:
         raise SpecError(f"{what} must be longer than nothing, not {window!r}")

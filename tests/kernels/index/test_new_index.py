@@ -42,6 +42,10 @@ class EveryTuple:
     def serves(conditions: PairConditions) -> bool:
         return True
 
+    @staticmethod
+    def words(conditions: PairConditions) -> tuple[str, str]:
+        return "every tuple", "it is a toy"
+
     def keys(self, columns: Columns) -> NoKeys:
         return NoKeys(np.zeros(len(columns), np.bool_))
 
@@ -95,6 +99,12 @@ def test_a_new_index_serves_every_join_step_by_step(how: str, monkeypatch: pytes
     enter(EveryTuple, monkeypatch)
     case = Case.of(HOW.index(how)).asked(how=how)
     assert (case.expected_of_steps(), case.expected_at_close()) == local_steps_and_close(case)
+
+
+def test_a_new_index_is_in_the_words_of_explain(monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(EveryTuple, monkeypatch)
+    case = Case.of(1, shape=SHAPES[0])
+    assert "index      every tuple\n             because it is a toy" in hf.explain(case.tables, **case.kwargs)
 
 
 def test_an_index_that_proposes_too_few_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

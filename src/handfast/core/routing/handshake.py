@@ -20,7 +20,7 @@ class HandshakeRouting(Routing):
     name = "handshake"
     rule = 1
     is_handshake = True
-    given = "when its tuples have walked to one core, at the latest when the streams end"
+    given = "when its tuples have come to the same core, at the latest when the streams end"
 
     def takes(self, offer: Offer) -> bool:
         """A join that the user wants it for.
@@ -41,5 +41,5 @@ class HandshakeRouting(Routing):
     def words(self, plan: Plan) -> tuple[str, str]:
         return (
             "a handshake chain",
-            "it was asked for: the streams walk past each other, every core holds a segment of both windows",
+            "it was asked for: the streams pass each other, and every core holds a segment of both windows",
         )

@@ -59,6 +59,13 @@ class CellIndex:
     def serves(conditions: PairConditions) -> bool:
         return bool(conditions.equalities or conditions.bands)
 
+    @staticmethod
+    def words(conditions: PairConditions) -> tuple[str, str]:
+        equalities, bands = len(conditions.equalities), len(conditions.bands)
+        parts = [f"hash on {equalities} equalit{'y' if equalities == 1 else 'ies'}"] if equalities else []
+        parts += [f"buckets on {bands} band{'' if bands == 1 else 's'}"] if bands else []
+        return " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
+
     def keys(self, columns: Columns) -> CellKeys:
         plain = self._maker.make(columns)
         cells = plain.groups.copy()

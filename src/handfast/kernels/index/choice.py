@@ -1,4 +1,4 @@
-"""Which index a local join uses: a new index is entered here."""
+"""Which index serves each `local_join=`: a new index is entered here."""
 
 from __future__ import annotations
 

@@ -58,6 +58,11 @@ class Index(Protocol[K]):
         """Whether these conditions are of the kind that the index goes by."""
         ...
 
+    @staticmethod
+    def words(conditions: PairConditions) -> tuple[str, str]:
+        """What `hf.explain` says of the index over these conditions, and why it was chosen."""
+        ...
+
     def keys(self, columns: Columns) -> K:
         """The keys of tuples of the index's own stream."""
         ...

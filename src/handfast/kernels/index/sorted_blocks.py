@@ -87,6 +87,11 @@ class SortedBlocks:
     def serves(conditions: PairConditions) -> bool:
         return bool(conditions.bands)
 
+    @staticmethod
+    def words(conditions: PairConditions) -> tuple[str, str]:
+        by = "the equalities and the first band" if conditions.equalities else "the first band"
+        return f"merge of blocks sorted by {by}", "it was asked for"
+
     def keys(self, columns: Columns) -> SortKeys:
         plain = self._maker.make(columns)
         return SortKeys(plain, *self._maker.scales[0].bounds(self._side, plain.bands[0]))

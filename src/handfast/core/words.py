@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handfast.plan.values import MERGE, SCAN, Choice, PairPlan, Plan
+from handfast.core.recipe import recipe
+from handfast.plan.values import SCAN, Choice, PairPlan, Plan
 
 
 def choices(plan: Plan) -> tuple[Choice, ...]:
@@ -27,21 +28,15 @@ def _shown_pairs(plan: Plan) -> Sequence[PairPlan]:
 
 def _index_choice(plan: Plan, pair: PairPlan) -> Choice:
     what = "index" if len(plan.pairs) == 1 else ", ".join(plan.name_of(stream) for stream in pair.streams)
-    if plan.local_join == SCAN:
-        return Choice(what, "none: SIMD scan", "it was asked for")
-    if plan.local_join == MERGE and pair.bands:
-        sorted_by = "the equalities and the first band" if pair.equalities else "the first band"
-        return Choice(what, f"merge of blocks sorted by {sorted_by}", "it was asked for")
-    if not pair.indexed:
-        return Choice(what, "none: SIMD scan", "no equality and no band of constant width to find candidates by")
-    parts = []
-    if pair.equalities:
-        parts.append(f"hash on {len(pair.equalities)} equalit{'y' if len(pair.equalities) == 1 else 'ies'}")
-    if pair.bands:
-        parts.append(f"buckets on {len(pair.bands)} band{'' if len(pair.bands) == 1 else 's'}")
-    return Choice(
-        what, " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
+    pairing = recipe(plan).pairings[pair.streams]
+    if pairing.index is not None:
+        return Choice(what, *pairing.index.words(pairing.conditions))
+    asked = (
+        "it was asked for"
+        if plan.local_join == SCAN
+        else "no equality and no band of constant width to find candidates by"
     )
+    return Choice(what, "none: SIMD scan", asked)
 
 
 def _window_choice(plan: Plan) -> Choice:
