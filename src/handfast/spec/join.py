@@ -191,7 +191,7 @@ class JoinSpec:
             if not type_.is_timestamp:
                 raise SpecError(
                     f"The time column {name!r} of stream {stream.name!r} is of type {type_}, not a timestamp; "
-                    "convert it in the input: to_timestamp(…) or timestamp_micros(…) on Spark, pd.to_datetime(…) in pandas"
+                    "convert it first: to_timestamp(…) or timestamp_micros(…) on Spark, pd.to_datetime(…) in pandas"
                 )
             times.append(name)
         kinds = {ordered[s.name].column(s.name, s.time)[1] for s in self.streams}
