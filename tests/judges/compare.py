@@ -29,13 +29,17 @@ def numbers_of(result: pa.Table, streams: Sequence[str]) -> pa.Table:
     return pa.table({**{name: result[f"{name}_{ID}"] for name in shown}, "time": times})
 
 
-def difference(expected: pa.Table, given: pa.Table) -> str:
-    """What one has and the other lacks, in words; nothing if they are the same multiset."""
-    expected = expected.drop_columns(["rank"])
+def difference(expected: pa.Table, given: pa.Table, certain: pa.Table | None = None) -> str:
+    """What one has and the other lacks, in words; nothing if they are the same multiset.
+
+    Where only some of the expected rows are `certain` to be given by now, the others may be missing.
+    """
+    expected, certain = (table.drop_columns(["rank"]) for table in (expected, expected if certain is None else certain))
     with connect() as connection:
         connection.register("expected", expected)
+        connection.register("certain", certain)
         connection.register("given", given)
-        lost = connection.sql("FROM expected EXCEPT ALL FROM given").to_arrow_table()
+        lost = connection.sql("FROM certain EXCEPT ALL FROM given").to_arrow_table()
         extra = connection.sql("FROM given EXCEPT ALL FROM expected").to_arrow_table()
     if not len(lost) and not len(extra):
         return ""
