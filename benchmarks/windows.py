@@ -88,23 +88,15 @@ def stream(rows: int, seed: int, keys: int = 1) -> pa.Table:
     )
 
 
-_TOLD = 0.2  # CPU seconds
-
-
-def cpu_of(run: Callable[[], Any]) -> tuple[float, Any]:
-    """The CPU seconds of this process and of all that it has started, for one run, and the result.
-
-    The system counts in hundredths of a second: what takes less is run as often as it needs to be told.
-    """
-    start, runs = _cpu_of_tree(), 0
-    while True:
-        result = run()
-        runs += 1
-        if (spent := _cpu_of_tree() - start) >= _TOLD:
-            return spent / runs, result
+def cpu_of(run: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> tuple[float, Any]:
+    """The CPU seconds of a run by this clock, and its result; by default the clock of this process and its threads."""
+    start = clock()
+    result = run()
+    return clock() - start, result
 
 
 def _cpu_of_tree() -> float:
+    """The CPU seconds of this process and of all that it has started, in hundredths: for what runs in Spark."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -168,7 +160,7 @@ def growth(turns: int, spark: SparkSession | None, folder: Path) -> dict[str, di
             counts[rows] = run()
         for _ in range(turns):
             for rows, run in runs.items():
-                seconds, matches = cpu_of(run)
+                seconds, matches = cpu_of(run, time.process_time if spark is None else _cpu_of_tree)
                 assert counts[rows] == matches
                 spent[rows].append(seconds / max(1, matches))
         ratio = Ratio.of(spent[MANY], spent[FEW])

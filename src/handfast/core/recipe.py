@@ -73,7 +73,7 @@ class Recipe:
     def new_indexes(self, stream: int) -> dict[Pair, Index[Any]]:
         """Empty indexes over the tuples of one stream, one for each pair of streams that has an index."""
         return {
-            pair: own.index(own.conditions, own.side(stream), self._sizes.pairs)
+            pair: own.index(own.conditions, own.side(stream), self._sizes.candidates)
             for pair, own in self.pairings.items()
             if own.index is not None and stream in pair
         }

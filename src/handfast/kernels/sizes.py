@@ -40,13 +40,15 @@ class KernelSizes:
         vectors: How a scan goes through the inner tuples.
         run: Inner tuples scanned at a time: their columns stay in the cache, and most runs lie in all windows.
         long_run: The same where all of them lie in all windows.
-        pairs: Pairs that a scan or an index finds before they are handed on.
+        pairs: Pairs that a scan finds before they are handed on: at least a long run.
+        candidates: Pairs that an index proposes before they are handed on: so few that their arrays are used again.
     """
 
     vectors: Vectors = Vectors()
     run: int = 1 << 13
     long_run: int = 1 << 16
     pairs: int = 1 << 18
+    candidates: int = 1 << 15
 
 
 USUAL = KernelSizes()

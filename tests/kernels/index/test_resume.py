@@ -27,7 +27,10 @@ from tests.agreement.runs import local_bounded
 from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
-SMALL = (KernelSizes(run=7, pairs=8), KernelSizes(Vectors(lanes=2, group=2), run=5, long_run=6, pairs=3))
+SMALL = (
+    KernelSizes(run=7, pairs=8, candidates=8),
+    KernelSizes(Vectors(lanes=2, group=2), run=5, long_run=6, pairs=3, candidates=3),
+)
 
 
 @pytest.fixture(autouse=True)
