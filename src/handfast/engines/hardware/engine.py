@@ -1,0 +1,80 @@
+"""The join of tables by a circuit: stamped here, joined in the simulated circuit, put together again from places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from handfast.engines.hardware.design import design
+from handfast.engines.hardware.fits import check_fits
+from handfast.engines.hardware.options import HardwareOptions
+from handfast.engines.hardware.simulate import Simulate, by_amaranth
+from handfast.engines.hardware.steps import Places, flush_steps, lowest_held, words
+from handfast.errors import UnsupportedError
+from handfast.flow.admission import split
+from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import Block
+from handfast.flow.result import result_schema
+from handfast.flow.stamper import Stamper
+from handfast.flow.time import END
+from handfast.flow.topology import R, S
+from handfast.flow.wide import narrowed
+from handfast.spec.join import BoundJoin, JoinSpec
+
+
+def join_tables(
+    spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions, simulate: Simulate = by_amaranth
+) -> pa.Table:
+    """The matches of bounded inputs, found by a circuit."""
+    join = spec.bind({name: schema_of(tables[name].schema) for name in spec.names})
+    check_can(join)
+    schema = result_schema(join, {name: table.schema for name, table in tables.items()})
+    admitted = [split(join, k, as_batch(tables[name]))[0] for k, name in enumerate(spec.names)]
+    stamped, _ = Stamper(join).stamp(admitted, END)
+    blocks = [block for block in stamped if block is not None]
+    if len(blocks) < len(stamped):  # a stream without a row matches nothing
+        return schema.empty_table()
+    pairs = _pairs(join, blocks, options, simulate)
+    return pa.Table.from_batches(narrowed([_rows(join, blocks, *pairs)], schema), schema)
+
+
+def check_can(join: BoundJoin) -> None:
+    """Refuse a join that no circuit of this engine can do; the error names engines that can."""
+    spec = join.spec
+    others = "use engine='local' or 'spark'"
+    if len(spec.streams) != 2:
+        raise UnsupportedError(f"Engine 'hardware' joins two streams, not {len(spec.streams)}; {others}")
+    if spec.how != "inner":
+        raise UnsupportedError(f"Engine 'hardware' gives matches alone, not how={spec.how!r}; {others}")
+    if spec.in_order:
+        raise UnsupportedError(f"Engine 'hardware' gives matches as they are found, not in_order=True; {others}")
+    check_fits(join.predicate, spec.names)
+
+
+def _pairs(
+    join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions, simulate: Simulate
+) -> tuple[Places, Places]:
+    """The places of the R and the S tuple of every match."""
+    windows = [stream.window for stream in join.spec.streams]
+    of_s = lowest_held(windows[R], blocks[R], blocks[S], R)  # what each tuple of S holds of R
+    of_r = lowest_held(windows[S], blocks[S], blocks[R], S)
+    held = [max(1, int((at.seen[k] - low).max())) for k, at, low in ((R, blocks[S], of_s), (S, blocks[R], of_r))]
+    made = design(join, options, [len(block) for block in blocks], held)
+    steps = words(made.layout, blocks, (of_r, of_s), flush_steps(options.cores, made.sizes))
+    found = [made.layout.pair(result) for result in simulate(made.build(), steps).results]
+    r, s = np.array(found, np.int64).reshape(-1, 2).T
+    return r, s
+
+
+def _rows(join: BoundJoin, blocks: Sequence[Block], r: Places, s: Places) -> pa.RecordBatch:
+    """The rows of the result for these matches."""
+    members = [block.take(own) for block, own in zip(blocks, (r, s), strict=True)]
+    ranks = [np.sum(own.seen, axis=0) for own in members]
+    times = np.where(ranks[R] > ranks[S], members[R].times, members[S].times)
+    columns = [
+        pa.array(times).cast(pa.timestamp("us")) if f.stream is None else members[f.stream].batch.column(f.column)
+        for f in join.fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(join.output_names))

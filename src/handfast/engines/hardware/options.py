@@ -1,0 +1,72 @@
+"""The hardware engine's options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handfast.errors import SpecError
+
+TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
+REGISTERS, RAM = MEMORIES = ("registers", "ram")
+(SUSPEND,) = ADMISSION = ("suspend",)
+(AMARANTH,) = SIMULATORS = ("amaranth",)
+_CHOICES = {"network": NETWORKS, "memory": (None, *MEMORIES), "admission": ADMISSION, "simulator": SIMULATORS}
+_LONGEST_SHIFT_REGISTER = 64  # slots of a segment that is in registers where nothing else is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareOptions:
+    """The circuit that the hardware engine builds, and how it runs. The result is the same for every circuit.
+
+    Args:
+        cores: How many join cores the chain has.
+        segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
+            that is too short for them is refused.
+        memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
+        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core, or
+            "adaptive", a ring of nodes that spreads them over its buffers.
+        core_buffer: How many results fit into the buffer behind a core; the adaptive network's cores have none.
+        network_buffer: How many results fit into each buffer of the network.
+        margin: A buffer with so few free slots, or fewer, is almost full.
+        admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow.
+    """
+
+    cores: int = 4
+    segment: int | None = None
+    memory: str | None = None
+    network: str = TREE
+    core_buffer: int = 8
+    network_buffer: int = 8
+    margin: int = 3
+    admission: str = SUSPEND
+    simulator: str = AMARANTH
+
+    def __post_init__(self) -> None:
+        if not _is_number(self.cores, 1):
+            raise SpecError(f"HardwareOptions(cores=…) must be a positive number, not {self.cores!r}")
+        if self.segment is not None and not _is_number(self.segment, 1):
+            raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                listed = ", ".join(map(repr, known))
+                raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
+        if not _is_number(self.margin, 1):
+            raise SpecError(
+                f"HardwareOptions(margin=…) must be a positive number of slots, not {self.margin!r}: the cores learn "
+                "one cycle late that a buffer is almost full"
+            )
+        for name in ("core_buffer", "network_buffer"):
+            if not _is_number(getattr(self, name), self.margin + 1):
+                raise SpecError(
+                    f"HardwareOptions({name}=…) must be more than its margin={self.margin!r}, not "
+                    f"{getattr(self, name)!r}: the buffer would be almost full while empty"
+                )
+
+    def in_ram(self, size: int) -> bool:
+        """Whether segments of so many slots are in RAM."""
+        return self.memory == RAM if self.memory is not None else size > _LONGEST_SHIFT_REGISTER
+
+
+def _is_number(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
