@@ -119,6 +119,12 @@ def test_random_predicates_are_what_the_oracle_says() -> None:
     assert [] == list(differences(trees, rows(1, PAIRS)))
 
 
+@pytest.mark.more
+def test_many_more_and_deeper_predicates_are_what_the_oracle_says() -> None:
+    trees = [bind(Sql(seed).condition(3 + seed % 3), SCHEMAS) for seed in range(TREES, 8 * TREES)]
+    assert [] == list(differences([tree for tree in trees if fits(tree)], rows(3, PAIRS)))
+
+
 VALUES = (
     *(f"{a} {op} {b}" for op in "+-*" for a in ("r.t", "r.h", "r.i", "r.l") for b in ("s.t", "s.i", "s.l", "3", "-1Y")),
     *(
@@ -241,7 +247,9 @@ def test_the_component_has_a_port_for_every_column_and_its_null() -> None:
     for name, shape in (("r_t", signed(8)), ("s_b", unsigned(1)), ("s_p", signed(35))):
         expected |= {f"value_{name}": ("In", shape), f"null_{name}": ("In", 1)}
     assert expected == ports
-    assert made.inputs[Column(0, "t", INT8)] == (made.value_r_t, made.null_r_t)
+    word, null = made.inputs[Column(0, "t", INT8)]
+    assert word is made.value_r_t and null is made.null_r_t
+    assert 5 == len(Predicate(made.tree, STREAMS, widths={Column(0, "t", INT8): 5}).value_r_t)
 
 
 def test_several_comparisons_in_a_cycle_are_several_instances() -> None:

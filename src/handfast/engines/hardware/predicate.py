@@ -39,9 +39,9 @@ class Predicate(Component):  # type: ignore[misc]  # Amaranth has no types
     `value` and `null` go out.
 
     Args:
-        tree: the predicate, or any other tree.
-        streams: the names of its streams.
-        widths: the bits of a column's word, where they are fewer than its type has.
+        tree: The predicate, or any other tree.
+        streams: The names of its streams.
+        widths: The bits of a column's word, where they are fewer than its type has.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Predicate(Component):  # type: ignore[misc]  # Amaranth has no types
         check_fits(tree, streams)
         self.tree = tree
         self.streams = tuple(streams)
-        self.widths = {**column_widths(tree), **(widths or {})}
+        self.widths = {column: (widths or {}).get(column, width) for column, width in column_widths(tree).items()}
         names = _port_names(list(self.widths), self.streams)
         ports = {"value": Out(_shape(tree.type, width_of(tree.type))), "null": Out(1)}
         for column, name in names.items():
@@ -87,7 +87,7 @@ def _shape(type_: Type, width: int) -> Shape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Term:
-    """A value in the circuit. Where `error` or `null` is set the value is any; where `error` is, so is `null`."""
+    """A value in the circuit. Where `null` is set, `value` means nothing; where `error` is, neither means anything."""
 
     value: Value
     low: int  # the value lies between these two: it is as wide as they need, and no check is made in vain
