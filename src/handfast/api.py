@@ -105,9 +105,9 @@ def join(
     if chosen == _SPARK:
         return _spark().join(dict(inputs), wanted)
     if chosen == _HARDWARE:
+        circuit, circuit_options = _hardware(), _hardware_options(options)
         wanted.check_bounded()
-        tables = _tables(inputs, wanted)
-        return _hardware().join_tables(wanted, tables, _hardware_options(options))
+        return circuit.join_tables(wanted, _tables(inputs, wanted), circuit_options)
     plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
 
