@@ -45,9 +45,11 @@ class HardwareCase:
             if kinds == ("rows", "rows") and rng.random() < 0.5:
                 self.asked["order"] = "arrival"
         margin = rng.choice((1, 2, 3))
-        cores = rng.randint(1, 8)
+        nested = rng.random() < 0.1
+        cores = 1 if nested else rng.randint(1, 8)
         self.options = hf.HardwareOptions(
-            cores=cores,
+            cores=None if nested else cores,
+            algorithm="nested_loop" if nested else "handshake",
             segment=MOST_ROWS // cores + rng.randint(1, 3) if rng.random() < 0.2 else None,
             memory=rng.choice((None, "registers", "ram")),
             network=rng.choice(("tree", "adaptive")),

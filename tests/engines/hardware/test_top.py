@@ -13,7 +13,7 @@ from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.simulate import by_amaranth
 from handfast.engines.hardware.steps import flush_steps
-from handfast.engines.hardware.top import HandshakeJoin
+from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import TreeNetwork
 from handfast.flow.topology import ChainTopology
 from tests.engines.hardware.plain_chain import EMPTY, LAYOUT, PlainChain, Slot, Step, random_steps, same_key, step_word
@@ -21,14 +21,14 @@ from tests.engines.hardware.plain_chain import EMPTY, LAYOUT, PlainChain, Slot, 
 WIDTH = LAYOUT.result_width
 
 
-def circuit(network: str, cores: int, size: int, depth: int, margin: int) -> HandshakeJoin:
+def circuit(network: str, cores: int, size: int, depth: int, margin: int) -> JoinCircuit:
     chain = Handshake(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=(size, size))
     if network == "adaptive":
         ring = AdaptiveNetwork(n=cores, width=WIDTH, depth=depth, margin=margin)
-        return HandshakeJoin(chain=chain, network=ring, buffers=[])
+        return JoinCircuit(chain=chain, network=ring, buffers=[])
     buffers = [Fifo(width=WIDTH, depth=depth, margin=margin) for _ in range(cores)]
     tree = TreeNetwork(n=cores, width=WIDTH, depth=depth, margin=margin)
-    return HandshakeJoin(chain=chain, network=tree, buffers=buffers)
+    return JoinCircuit(chain=chain, network=tree, buffers=buffers)
 
 
 @pytest.mark.parametrize("network", ["tree", "adaptive"])
@@ -46,10 +46,11 @@ def test_everything_matches_and_nothing_is_lost_in_the_smallest_buffers(
 
 
 @pytest.mark.parametrize("network", ["tree", "adaptive"])
-def test_idle_means_that_every_result_has_come_out(network: str) -> None:
-    top = circuit(network, 3, 2, 4, 3)
+@pytest.mark.parametrize(("cores", "size"), [(1, 1), (3, 2)])  # of one slot, the last comparison is the only one
+def test_idle_means_that_every_result_has_come_out(network: str, cores: int, size: int) -> None:
+    top = circuit(network, cores, size, 4, 3)
     rng = random.Random(5)
-    plain = PlainChain(3, (2, 2))
+    plain = PlainChain(cores, (size, size))
 
     async def bench(ctx: Any) -> None:
         for step in random_steps(rng, 25, keys=1):

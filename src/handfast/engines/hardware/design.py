@@ -12,9 +12,11 @@ from handfast.engines.hardware.adaptive import AdaptiveNetwork
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.layout import JoinLayout, lay_out
-from handfast.engines.hardware.options import TREE, HardwareOptions
+from handfast.engines.hardware.nested_loop import NestedLoop
+from handfast.engines.hardware.options import ADAPTIVE, NESTED_LOOP, HardwareOptions
 from handfast.engines.hardware.predicate import predicate
-from handfast.engines.hardware.top import HandshakeJoin
+from handfast.engines.hardware.steps import flush_steps
+from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import TreeNetwork
 from handfast.errors import UnsupportedError
 from handfast.flow.topology import STREAMS, ChainTopology
@@ -37,22 +39,28 @@ class Design:
     sizes: tuple[int, int]
     layout: JoinLayout
 
-    def build(self) -> HandshakeJoin:
+    @property
+    def flush(self) -> int:
+        """How many empty steps bring the last tuples past each other."""
+        return 0 if self.options.algorithm == NESTED_LOOP else flush_steps(self.topology.cores, self.sizes)
+
+    def build(self) -> JoinCircuit:
         """The circuit."""
-        options, width, cores = self.options, self.layout.result_width, self.topology.cores
-        chain = Handshake(
-            topology=self.topology,
-            layout=self.layout,
-            matches=self._matches,
-            sizes=self.sizes,
-            ram=options.in_ram(max(self.sizes)),
-        )
-        if options.network == TREE:
-            network = TreeNetwork(n=cores, width=width, depth=options.network_buffer, margin=options.margin)
-            buffers = [Fifo(width=width, depth=options.core_buffer, margin=options.margin) for _ in range(cores)]
-            return HandshakeJoin(chain=chain, network=network, buffers=buffers)
-        ring = AdaptiveNetwork(n=cores, width=width, depth=options.network_buffer, margin=options.margin)
-        return HandshakeJoin(chain=chain, network=ring, buffers=[])
+        options, width, ram = self.options, self.layout.result_width, self.options.in_ram(max(self.sizes))
+        chain: Handshake | NestedLoop
+        if options.algorithm == NESTED_LOOP:
+            chain = NestedLoop(layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram)
+        else:
+            chain = Handshake(
+                topology=self.topology, layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram
+            )
+        inputs = len(chain.results)
+        if options.network == ADAPTIVE:
+            ring = AdaptiveNetwork(n=inputs, width=width, depth=options.network_buffer, margin=options.margin)
+            return JoinCircuit(chain=chain, network=ring, buffers=[])
+        tree = TreeNetwork(n=inputs, width=width, depth=options.network_buffer, margin=options.margin)
+        buffers = [Fifo(width=width, depth=options.core_buffer, margin=options.margin) for _ in range(inputs)]
+        return JoinCircuit(chain=chain, network=tree, buffers=buffers)
 
     def _matches(self, m: Module, r: Any, s: Any) -> Any:
         inputs = self.layout.r.values(r) | self.layout.s.values(s)
@@ -69,17 +77,17 @@ def design(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held:
         rows: How many tuples each stream has.
         held: How many tuples of each stream its window holds at most.
     """
-    sizes = [options.segment or -(-most // options.cores) for most in held]
+    cores = options.chain_length
+    sizes = [options.segment or -(-most // cores) for most in held]
     for stream, size, most in zip(join.spec.streams, sizes, held, strict=True):
-        room = size * options.cores
-        if room < most:
+        if size * cores < most:
             raise UnsupportedError(
-                f"The window of stream {stream.name!r} holds up to {most:,} tuples, and {options.cores} cores with "
-                f"segment={size} have room for {room:,}; it takes segment={-(-most // options.cores)}, or more cores"
+                f"The window of stream {stream.name!r} holds up to {most:,} tuples, and segment={size} in {cores} "
+                f"cores has room for {size * cores:,}; it takes segment={-(-most // cores)}, or more cores"
             )
-    compares = any(not _is_exact(join, k, sizes[k] * options.cores, rows[k]) for k in STREAMS)
+    compares = any(not _is_exact(join, k, sizes[k] * cores, rows[k]) for k in STREAMS)
     layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=compares)
-    return Design(join, options, ChainTopology(options.cores), (sizes[0], sizes[1]), layout)
+    return Design(join, options, ChainTopology(cores), (sizes[0], sizes[1]), layout)
 
 
 def _is_exact(join: BoundJoin, stream: int, slots: int, rows: int) -> bool:

@@ -11,7 +11,7 @@ from handfast.engines.hardware.design import design
 from handfast.engines.hardware.fits import check_fits
 from handfast.engines.hardware.options import HardwareOptions
 from handfast.engines.hardware.simulate import Simulate, by_amaranth
-from handfast.engines.hardware.steps import Places, flush_steps, lowest_held, words
+from handfast.engines.hardware.steps import Places, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -62,7 +62,7 @@ def _pairs(
     of_r = lowest_held(windows[S], blocks[S], blocks[R], S)
     held = [max(1, int((at.seen[k] - low).max())) for k, at, low in ((R, blocks[S], of_s), (S, blocks[R], of_r))]
     made = design(join, options, [len(block) for block in blocks], held)
-    steps = words(made.layout, blocks, (of_r, of_s), flush_steps(options.cores, made.sizes))
+    steps = words(made.layout, blocks, (of_r, of_s), made.flush)
     found = [made.layout.pair(result) for result in simulate(made.build(), steps).results]
     r, s = np.array(found, np.int64).reshape(-1, 2).T
     return r, s

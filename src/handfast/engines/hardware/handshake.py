@@ -13,7 +13,7 @@ from handfast.engines.hardware.layout import JoinLayout
 from handfast.flow.topology import ChainTopology, R, S
 
 
-class Handshake(wiring.Component):  # type: ignore[misc]  # Amaranth has no types
+class Handshake(wiring.Component):
     """The chain: all cores start a step together, and a step starts when all have finished the one before.
 
     Args:

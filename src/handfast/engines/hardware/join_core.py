@@ -16,7 +16,7 @@ from handfast.flow.topology import R, S
 Matches = Callable[[Module, Any, Any], Any]  # adds the predicate's logic for an R and an S slot; whether it is true
 
 
-class JoinCore(wiring.Component):  # type: ignore[misc]  # Amaranth has no types
+class JoinCore(wiring.Component):
     """A core of the lock-step chain, with immediate scan by nested loops.
 
     A step takes the states of [OGE Fig. 4.1.1], one cycle each but for the scans: 4 + size of the S segment + 1 + size

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 
 from handfast.errors import SpecError
 
+HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
 TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 (SUSPEND,) = ADMISSION = ("suspend",)
 (AMARANTH,) = SIMULATORS = ("amaranth",)
-_CHOICES = {"network": NETWORKS, "memory": (None, *MEMORIES), "admission": ADMISSION, "simulator": SIMULATORS}
+_CHOICES = {
+    "algorithm": ALGORITHMS,
+    "memory": (None, *MEMORIES),
+    "network": NETWORKS,
+    "admission": ADMISSION,
+    "simulator": SIMULATORS,
+}
+_CORES = 4
 _LONGEST_SHIFT_REGISTER = 64  # slots of a segment that is in registers where nothing else is asked for
 
 
@@ -19,7 +27,9 @@ class HardwareOptions:
     """The circuit that the hardware engine builds, and how it runs. The result is the same for every circuit.
 
     Args:
-        cores: How many join cores the chain has.
+        cores: How many join cores the chain has; 4 when None. The nested-loop join has none.
+        algorithm: "handshake", the chain of cores, or "nested_loop", which the papers compare it with: two whole
+            windows, each scanned by one unit.
         segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
             that is too short for them is refused.
         memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
@@ -32,7 +42,8 @@ class HardwareOptions:
         simulator: What the circuit runs on: "amaranth", which starts at once and is slow.
     """
 
-    cores: int = 4
+    cores: int | None = None
+    algorithm: str = HANDSHAKE
     segment: int | None = None
     memory: str | None = None
     network: str = TREE
@@ -43,8 +54,12 @@ class HardwareOptions:
     simulator: str = AMARANTH
 
     def __post_init__(self) -> None:
-        if not _is_number(self.cores, 1):
+        if self.cores is not None and not _is_number(self.cores, 1):
             raise SpecError(f"HardwareOptions(cores=…) must be a positive number, not {self.cores!r}")
+        if self.cores is not None and self.algorithm == NESTED_LOOP:
+            raise SpecError(
+                "HardwareOptions(cores=…) is for the handshake; the nested-loop join has two units: leave it out"
+            )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
         for name, known in _CHOICES.items():
@@ -62,6 +77,11 @@ class HardwareOptions:
                     f"HardwareOptions({name}=…) must be more than its margin={self.margin!r}, not "
                     f"{getattr(self, name)!r}: the buffer would be almost full while empty"
                 )
+
+    @property
+    def chain_length(self) -> int:
+        """How many segments a window is cut into."""
+        return 1 if self.algorithm == NESTED_LOOP else self.cores or _CORES
 
     def in_ram(self, size: int) -> bool:
         """Whether segments of so many slots are in RAM."""

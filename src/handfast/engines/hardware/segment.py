@@ -9,7 +9,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 
-class Segment(wiring.Component):  # type: ignore[misc]  # Amaranth has no types
+class Segment(wiring.Component):
     """A segment as a shift register [OGE §4.1], [000 A.2].
 
     Both forms of a segment have the same ports and the same timing. Reading every index gives every slot once; which

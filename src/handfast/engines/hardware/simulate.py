@@ -8,7 +8,7 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
-from handfast.engines.hardware.top import HandshakeJoin
+from handfast.engines.hardware.top import JoinCircuit
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Outcome:
     cycles: list[int]
 
 
-Simulate = Callable[[HandshakeJoin, Sequence[int]], Outcome]  # runs a circuit from reset until it has given all
+Simulate = Callable[[JoinCircuit, Sequence[int]], Outcome]  # runs a circuit from reset until it has given all
 
 
-def by_amaranth(top: HandshakeJoin, steps: Sequence[int]) -> Outcome:
+def by_amaranth(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
     """Run the circuit on Amaranth's own simulator: slow, but there is nothing to build."""
     found = Outcome([], [])
 

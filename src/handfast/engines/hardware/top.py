@@ -11,13 +11,14 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from handfast.engines.hardware.admission import Suspend
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.handshake import Handshake
+from handfast.engines.hardware.nested_loop import NestedLoop
 
 
-class HandshakeJoin(wiring.Component):  # type: ignore[misc]  # Amaranth has no types
-    """The handshake join of [OGE Fig. 3.2.1] and, with an adaptive network, of [OGE Fig. 6.1.1].
+class JoinCircuit(wiring.Component):
+    """The handshake join of [OGE Fig. 3.2.1]; with an adaptive network, that of [OGE Fig. 6.1.1].
 
     Args:
-        chain: The join cores.
+        chain: The join cores, or the two units of the nested-loop join.
         network: Any merging network with an input for each core.
         buffers: The FIFO behind each core; empty where the cores give their results to the network directly
             [OGE §6.2.1].
@@ -31,7 +32,7 @@ class HandshakeJoin(wiring.Component):  # type: ignore[misc]  # Amaranth has no 
         idle: No step is being worked on and no result is under way: every match of the steps so far has come out.
     """
 
-    def __init__(self, *, chain: Handshake, network: Any, buffers: list[Fifo]) -> None:
+    def __init__(self, *, chain: Handshake | NestedLoop, network: Any, buffers: list[Fifo]) -> None:
         self.chain = chain
         self.network = network
         self.buffers = buffers
@@ -65,9 +66,9 @@ class HandshakeJoin(wiring.Component):  # type: ignore[misc]  # Amaranth has no 
         ]
 
         most = (
-            1 + sum(fifo.depth + 4 for fifo in self.fifos) + 8 * len(chain.cores)
+            1 + sum(fifo.depth + 4 for fifo in self.fifos) + 8 * len(chain.results)
         )  # a result is in a FIFO or beside it
-        new = Signal(range(len(chain.cores) + 1))  # how many results left the cores in the last cycle
+        new = Signal(range(len(chain.results) + 1))  # how many results left the cores in the last cycle
         under_way = Signal(range(2 * most))  # how many results are in buffers and network; it may wrap for one cycle
         m.d.sync += [
             new.eq(sum(found.valid & found.ready for found in chain.results)),
