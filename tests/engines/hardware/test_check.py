@@ -29,7 +29,7 @@ class Counter(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         before = Signal()  # `up` in the cycle before
-        reached = Signal(8)  # the count in the cycle before
+        reached = Signal(8, reset_less=True)  # the count in the cycle before
         m.d.sync += [before.eq(self.up), reached.eq(self.count)]
         m.d.comb += Assert(self.count >= reached, "the count never falls")
         with m.If(self.up):
