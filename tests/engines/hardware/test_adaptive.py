@@ -138,6 +138,18 @@ def test_with_a_smaller_margin_some_results_are_refused(delay: int) -> None:
     assert Ring.run(n=16, seed=0, delay=delay, rate=0.9, depth=8, margin=delay - 1).refused > 0
 
 
+def check_leaves_at_once(make: Any) -> None:
+    """A result above empty FIFOs: one cycle to its node's register, two in the FIFO, two in each of two mergers."""
+    work = traffic("one input", "always", n=4, words=1, cycles=12, seed=0)
+    found = simulate(make(n=4, width=8, depth=4), work)
+    assert 1 + 2 + 2 * 2 == int(np.flatnonzero(found.output >= 0)[:1].sum())
+    check_nothing_lost_or_twice(found, work)
+
+
+def test_above_empty_fifos_a_result_leaves_at_once() -> None:
+    check_leaves_at_once(AdaptiveNetwork)
+
+
 def test_where_ties_go_east_a_tuple_circles_for_ever_above_empty_fifos() -> None:
     net = adaptive_state(n=4, depth=4, port_ties="EWN")
     taken = np.zeros(4, np.int64)

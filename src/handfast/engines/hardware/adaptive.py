@@ -143,9 +143,15 @@ class RingNode(wiring.Component):
                 for rank in range(3):
                     with m.Case(rank):
                         m.d.comb += chosen.eq(ranked[rank])
-            hops = chosen.hops + (chosen.hops != (1 << self.hop_bits) - 1)
-            m.d.sync += [register.valid.eq(chosen.valid), register.hops.eq(hops), register.word.eq(chosen.word)]
+            m.d.sync += [
+                register.valid.eq(chosen.valid),
+                register.hops.eq(self._one_more(chosen.hops)),
+                register.word.eq(chosen.word),
+            ]
         return m
+
+    def _one_more(self, hops: Value) -> Value:
+        return Mux(hops.all(), hops, hops + 1)
 
     def _no_room(self, being_written: Value) -> Value:
         return self.own + being_written >= self.depth

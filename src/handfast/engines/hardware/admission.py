@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -84,7 +84,7 @@ class Throttle(wiring.Component):
         count = Signal(self.count_bits)  # tuples discarded so far
         closed = Signal()
         m.d.comb += [
-            closed.eq(self.throttle.any() & ~offered),
+            closed.eq(self._closed(offered)),
             self.output.valid.eq(self.input.valid & ~closed),
             self.output.payload.eq(self.input.payload),
             self.input.ready.eq(closed | self.output.ready),
@@ -95,6 +95,9 @@ class Throttle(wiring.Component):
         with m.If(self.discard & ~count.all()):
             m.d.sync += count.eq(count + 1)
         return m
+
+    def _closed(self, offered: Value) -> Value:
+        return self.throttle.any() & ~offered
 
 
 def throttle_margin(*, r_segment: int, s_segment: int) -> int:

@@ -294,9 +294,9 @@ def _step_bufferless_tree(net: AdaptiveState, ready: bool) -> int:
     """From the root on: what a merger takes from its child makes room there within the same cycle."""
     fifos, result, held = net.fifos, net.result, net.held
     if len(result) == 0:
-        word = _oldest_word(fifos, 0)
-        fifos.popped[0] = ready and word != NONE
-        return word
+        only = _oldest_word(fifos, 0)
+        fifos.popped[0] = ready and only != NONE
+        return only
     word: int = result[0]
     if ready:
         result[0] = NONE
