@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -94,7 +95,14 @@ def test_the_circuit_equals_the_oracle(start: int) -> None:
         assert case.expected() == case.found(), f"seed {seed}: {case}"
 
 
-def test_the_join_of_the_readme_size() -> None:
+@pytest.mark.parametrize("seed", sampled([3, 8, *range(1_000, 1_040)], 14))
+def test_the_circuit_on_verilator_equals_the_oracle(seed: int) -> None:
+    case = HardwareCase(seed)
+    case.options = replace(case.options, simulator="verilator")
+    assert case.expected() == case.found(), case
+
+
+def test_a_window_of_64_rows_in_4_cores() -> None:
     # 64 rows in 4 cores: a chain as long as the window, in which no stamp travels
     rng = random.Random(64)
     case = HardwareCase(0)

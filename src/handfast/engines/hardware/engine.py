@@ -10,7 +10,7 @@ import pyarrow as pa
 from handfast.engines.hardware.design import design
 from handfast.engines.hardware.fits import check_fits
 from handfast.engines.hardware.options import HardwareOptions
-from handfast.engines.hardware.simulate import Simulate, by_amaranth
+from handfast.engines.hardware.simulate import SIMULATE
 from handfast.engines.hardware.steps import Places, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
@@ -24,9 +24,7 @@ from handfast.flow.wide import narrowed
 from handfast.spec.join import BoundJoin, JoinSpec
 
 
-def join_tables(
-    spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions, simulate: Simulate = by_amaranth
-) -> pa.Table:
+def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
     """The matches of bounded inputs, found by a circuit."""
     join = spec.bind({name: schema_of(tables[name].schema) for name in spec.names})
     check_can(join)
@@ -36,7 +34,7 @@ def join_tables(
     blocks = [block for block in stamped if block is not None]
     if len(blocks) < len(stamped):  # a stream without a row matches nothing
         return schema.empty_table()
-    pairs = _pairs(join, blocks, options, simulate)
+    pairs = _pairs(join, blocks, options)
     return pa.Table.from_batches(narrowed([_rows(join, blocks, *pairs)], schema), schema)
 
 
@@ -53,9 +51,7 @@ def check_can(join: BoundJoin) -> None:
     check_fits(join.predicate, spec.names)
 
 
-def _pairs(
-    join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions, simulate: Simulate
-) -> tuple[Places, Places]:
+def _pairs(join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions) -> tuple[Places, Places]:
     """The places of the R and the S tuple of every match."""
     windows = [stream.window for stream in join.spec.streams]
     of_s = lowest_held(windows[R], blocks[R], blocks[S], R)  # what each tuple of S holds of R
@@ -63,7 +59,7 @@ def _pairs(
     held = [max(1, int((at.seen[k] - low).max())) for k, at, low in ((R, blocks[S], of_s), (S, blocks[R], of_r))]
     made = design(join, options, [len(block) for block in blocks], held)
     steps = words(made.layout, blocks, (of_r, of_s), made.flush)
-    found = [made.layout.pair(result) for result in simulate(made.build(), steps).results]
+    found = [made.layout.pair(result) for result in SIMULATE[options.simulator](made.build(), steps).results]
     r, s = np.array(found, np.int64).reshape(-1, 2).T
     return r, s
 

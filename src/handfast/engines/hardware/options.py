@@ -10,7 +10,7 @@ HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
 TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 (SUSPEND,) = ADMISSION = ("suspend",)
-(AMARANTH,) = SIMULATORS = ("amaranth",)
+AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
 _CHOICES = {
     "algorithm": ALGORITHMS,
     "memory": (None, *MEMORIES),
@@ -39,7 +39,8 @@ class HardwareOptions:
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
-        simulator: What the circuit runs on: "amaranth", which starts at once and is slow.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
+            once a C++ compiler has built it for this circuit; the build is kept.
     """
 
     cores: int | None = None
