@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +20,11 @@ CHAINS = [(1, (3, 3)), (2, (1, 1)), (3, (2, 2)), (4, (1, 3)), (5, (2, 1))]
 
 @pytest.mark.parametrize(("cores", "sizes"), CHAINS)
 def test_cores_that_stand_still_now_and_then_stay_in_step(cores: int, sizes: tuple[int, int]) -> None:
-    chain = Handshake(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=sizes)
+    check_chain(Handshake, cores, sizes)
+
+
+def check_chain(kind: type[Handshake], cores: int, sizes: tuple[int, int]) -> None:
+    chain = kind(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=sizes)
     rng = random.Random(f"{cores} {sizes}")
     plain = PlainChain(cores, sizes)
 
@@ -53,6 +58,10 @@ def test_cores_that_stand_still_now_and_then_stay_in_step(cores: int, sizes: tup
 @pytest.mark.parametrize(("cores", "sizes"), [*CHAINS, (8, (2, 2)), (7, (3, 5)), (64, (8, 8))])
 def test_a_chain_is_a_count_window_as_long_as_itself(cores: int, sizes: tuple[int, int]) -> None:
     # the argument of docs/decisions/0011, on the plain chain, which the circuit equals by the test above
+    check_count_window(flush_steps, cores, sizes)
+
+
+def check_count_window(flush_of: Callable[[int, tuple[int, int]], int], cores: int, sizes: tuple[int, int]) -> None:
     rng = random.Random(f"{cores} {sizes}")
     plain, held = PlainChain(cores, sizes), Counter[tuple[int, int]]()
     came: list[list[Slot]] = [[], []]
@@ -66,7 +75,7 @@ def test_a_chain_is_a_count_window_as_long_as_itself(cores: int, sizes: tuple[in
             if slot is not EMPTY:
                 pairs = [(slot, other) for other in others if other is not EMPTY and other.key == slot.key]
                 held.update((a.seq, b.seq) if stream == R else (b.seq, a.seq) for a, b in pairs)
-    flush: list[Step] = [(EMPTY, EMPTY)] * flush_steps(cores, sizes)
+    flush: list[Step] = [(EMPTY, EMPTY)] * flush_of(cores, sizes)
     found = Counter(pair for step in [*steps, *flush] for own in plain.step(step) for pair in own)
     assert held == found
 

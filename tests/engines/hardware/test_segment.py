@@ -19,6 +19,10 @@ SLOT = data.StructLayout({"valid": 1, "word": unsigned(6)})
 @pytest.mark.parametrize("form", [Segment, RamSegment])
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_a_segment_holds_the_last_slots_that_entered(form: type[Segment], size: int) -> None:
+    check_segment(form, size)
+
+
+def check_segment(form: type[Segment], size: int) -> None:
     segment = form(slot=SLOT, size=size)
     rng = random.Random(size)
 

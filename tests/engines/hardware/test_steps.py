@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +40,10 @@ WINDOWS: list[Window] = [CountWindow(1), CountWindow(3), CountWindow(99), TimeWi
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_pair_is_held_iff_neither_is_below_the_others_low(seed: int) -> None:
+    check_stamps(lowest_held, seed)
+
+
+def check_stamps(low_of: Callable[[Window, Block, Block, int], Any], seed: int) -> None:
     rng = random.Random(seed)
     r, s = blocks = stamped(rng, (rng.randint(1, 15), rng.randint(1, 15)))
     stamps = [
@@ -49,7 +55,7 @@ def test_a_pair_is_held_iff_neither_is_below_the_others_low(seed: int) -> None:
     ]
     for of_r in WINDOWS:
         for of_s in WINDOWS:
-            low_of_r, low_of_s = lowest_held(of_s, s, r, 1), lowest_held(of_r, r, s, 0)
+            low_of_r, low_of_s = low_of(of_s, s, r, 1), low_of(of_r, r, s, 0)
             for i, one in enumerate(stamps[0]):
                 for j, other in enumerate(stamps[1]):
                     held = (
@@ -62,10 +68,14 @@ def test_a_pair_is_held_iff_neither_is_below_the_others_low(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_steps_bring_every_tuple_in_the_order_of_rank(seed: int) -> None:
+    check_order(in_steps, seed)
+
+
+def check_order(cut: Callable[[list[Block]], Iterable[Any]], seed: int) -> None:
     rng = random.Random(seed)
     blocks = stamped(rng, (rng.randint(1, 20), rng.randint(1, 20)))
     ranks = [np.sum(block.seen, axis=0) for block in blocks]
-    steps = list(in_steps(blocks))
+    steps = list(cut(blocks))
     fed = [ranks[each[0]][each[1]] for step in steps for each in step if each is not None]
     assert list(range(sum(map(len, blocks)))) == fed
     # a tuple of S takes the one of R right before it along

@@ -21,14 +21,16 @@ from tests.engines.hardware.plain_chain import EMPTY, LAYOUT, PlainChain, Slot, 
 WIDTH = LAYOUT.result_width
 
 
-def circuit(network: str, cores: int, size: int, depth: int, margin: int) -> JoinCircuit:
+def circuit(
+    network: str, cores: int, size: int, depth: int, margin: int, kind: type[JoinCircuit] = JoinCircuit
+) -> JoinCircuit:
     chain = Handshake(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=(size, size))
     if network == "adaptive":
         ring = AdaptiveNetwork(n=cores, width=WIDTH, depth=depth, margin=margin)
-        return JoinCircuit(chain=chain, network=ring, buffers=[])
+        return kind(chain=chain, network=ring, buffers=[])
     buffers = [Fifo(width=WIDTH, depth=depth, margin=margin) for _ in range(cores)]
     tree = TreeNetwork(n=cores, width=WIDTH, depth=depth, margin=margin)
-    return JoinCircuit(chain=chain, network=tree, buffers=buffers)
+    return kind(chain=chain, network=tree, buffers=buffers)
 
 
 @pytest.mark.parametrize("network", ["tree", "adaptive"])
@@ -48,7 +50,11 @@ def test_everything_matches_and_nothing_is_lost_in_the_smallest_buffers(
 @pytest.mark.parametrize("network", ["tree", "adaptive"])
 @pytest.mark.parametrize(("cores", "size"), [(1, 1), (3, 2)])  # of one slot, the last comparison is the only one
 def test_idle_means_that_every_result_has_come_out(network: str, cores: int, size: int) -> None:
-    top = circuit(network, cores, size, 4, 3)
+    check_idle(JoinCircuit, network, cores, size)
+
+
+def check_idle(kind: type[JoinCircuit], network: str, cores: int, size: int) -> None:
+    top = circuit(network, cores, size, 4, 3, kind)
     rng = random.Random(5)
     plain = PlainChain(cores, (size, size))
 
