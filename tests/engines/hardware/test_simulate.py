@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from handfast.engines.hardware import verilator, verilog
 from handfast.engines.hardware.nested_loop import NestedLoop
 from handfast.engines.hardware.simulate import by_amaranth, by_verilator
 from handfast.engines.hardware.steps import flush_steps
@@ -22,6 +23,10 @@ def nested_loop() -> JoinCircuit:
     return JoinCircuit(chain=chain, network=TreeNetwork(n=2, width=LAYOUT.result_width, depth=4), buffers=[])
 
 
+def circuit_of(kind: str) -> JoinCircuit:
+    return nested_loop() if kind == "nested loop" else circuit(kind, CORES, SIZE, 4, 3)
+
+
 @pytest.mark.usefixtures("yosys")
 @pytest.mark.parametrize("kind", ["tree", "adaptive", "nested loop"])
 def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> None:
@@ -29,9 +34,14 @@ def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> No
         steps: list[Step] = random_steps(random.Random(seed), 25, keys)
         steps += [(EMPTY, EMPTY)] * flush_steps(CORES, (SIZE, SIZE))
         words = [step_word(step) for step in steps]
-        tops = [nested_loop() if kind == "nested loop" else circuit(kind, CORES, SIZE, 4, 3) for _ in range(2)]
-        outcome = by_verilator(tops[0], words)
-        assert by_amaranth(tops[1], words) == outcome
+        outcome = by_verilator(circuit_of(kind), words)
+        assert by_amaranth(circuit_of(kind), words) == outcome
         plain = PlainChain(CORES, (SIZE, SIZE))
         expected = sorted(pair for step in steps for own in plain.step(step) for pair in own)
         assert expected == sorted(map(LAYOUT.pair, outcome.results))
+
+
+@pytest.mark.usefixtures("yosys")
+@pytest.mark.parametrize("kind", ["tree", "adaptive", "nested loop"])
+def test_the_verilog_of_the_whole_circuit_is_lint_clean(kind: str) -> None:
+    verilator.lint(verilog.export(circuit_of(kind)))

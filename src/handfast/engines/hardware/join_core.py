@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from handfast.engines.hardware.layout import JoinLayout
-from handfast.engines.hardware.segment import RamSegment, Segment
+from handfast.engines.hardware.segment import RamSegment, Segment, index_shape
 from handfast.flow.topology import R, S
 
 Matches = Callable[[Module, Any, Any], Any]  # adds the predicate's logic for an R and an S slot; whether it is true
@@ -69,7 +69,7 @@ class JoinCore(wiring.Component):
         m.submodules.s = s = form(slot=self.layout.s.shape, size=self.sizes[S])
         new_r = Signal(self.layout.r.shape)  # input buffer register of R
         new_s = Signal(self.layout.s.shape)  # input buffer register of S
-        at = Signal(range(max(self.sizes)))  # the slot of the scanned segment that is compared now
+        at = Signal(index_shape(max(self.sizes)))  # the slot of the scanned segment that is compared now
         waiting = Signal()  # a result was offered in the last cycle and not taken: it may not be withdrawn
 
         scans_s, scans_r = Signal(), Signal()  # STATE5: the new R tuple scans S; STATE7: the new S tuple scans R

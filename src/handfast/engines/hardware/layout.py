@@ -38,10 +38,13 @@ class TupleLayout:
     @property
     def shape(self) -> Any:
         """The slot as Amaranth sees it."""
-        each = {c.name: data.StructLayout({"value": shape_of(c.type), "null": 1}) for c in self.columns}
-        return data.StructLayout(
-            {"valid": 1, "seq": unsigned(self.seq), "low": unsigned(self.low), "columns": data.StructLayout(each)}
-        )
+        fields: dict[str, Any] = {"valid": 1, "seq": unsigned(self.seq)}
+        if self.low:  # no field without bits: Verilog has no such wires
+            fields["low"] = unsigned(self.low)
+        if self.columns:
+            each = {c.name: data.StructLayout({"value": shape_of(c.type), "null": 1}) for c in self.columns}
+            fields["columns"] = data.StructLayout(each)
+        return data.StructLayout(fields)
 
     def values(self, slot: Any) -> dict[Column, tuple[Any, Any]]:
         """The values of a slot's columns, each with whether it is NULL, for the predicate."""
@@ -53,8 +56,8 @@ class TupleLayout:
         word: int = 1 << shape["valid"].offset | seq << shape["seq"].offset
         if self.low:
             word |= low << shape["low"].offset
-        inner = shape["columns"]
         for column, value in zip(self.columns, values, strict=True):
+            inner = shape["columns"]
             place, field = inner.offset + inner.shape[column.name].offset, inner.shape[column.name].shape
             width = field["value"].width
             bits = value & (1 << width) - 1 if value is not None else 1 << field["null"].offset

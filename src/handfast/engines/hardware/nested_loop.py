@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from handfast.engines.hardware.join_core import Matches
 from handfast.engines.hardware.layout import JoinLayout
-from handfast.engines.hardware.segment import RamSegment, Segment
+from handfast.engines.hardware.segment import RamSegment, Segment, index_shape
 from handfast.flow.topology import R, S
 
 UNITS = 2
@@ -83,7 +83,7 @@ class NestedLoop(wiring.Component):
     def _unit(self, m: Module, number: int, window: Segment, active: Any, done: Any, pair: Any) -> None:
         """A join unit: it compares a new tuple with one slot of the other window after the other."""
         results = self.results[number]
-        at = Signal(range(window.size), name=f"at_{number}")  # the slot that is compared now
+        at = Signal(index_shape(window.size), name=f"at_{number}")  # the slot that is compared now
         waiting = Signal(name=f"waiting_{number}")  # a result was offered in the last cycle and not taken
         found, advance, last = (Signal(name=f"{name}_{number}") for name in ("found", "advance", "last"))
         one_r, one_s = pair(window.read)

@@ -9,6 +9,11 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 
+def index_shape(size: int) -> range:
+    """The shape of an index of so many slots: at least one bit, for Verilog has no wires without."""
+    return range(max(2, size))
+
+
 class Segment(wiring.Component):
     """A segment as a shift register [OGE §4.1], [000 A.2].
 
@@ -34,7 +39,7 @@ class Segment(wiring.Component):
                 "shift": In(1),
                 "entering": In(slot),
                 "leaving": Out(slot),
-                "index": In(range(size)),
+                "index": In(index_shape(size)),
                 "read": Out(slot),
             }
         )
@@ -42,7 +47,7 @@ class Segment(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         slots = [Signal(self.slot, name=f"slot_{k}") for k in range(self.size)]  # the window's tuples, newest first
-        at = Signal(range(self.size))  # the index that is read now
+        at = Signal(index_shape(self.size))  # the index that is read now
         with m.If(self.shift):
             m.d.sync += slots[0].eq(self.entering)
             m.d.sync += [slots[k].eq(slots[k - 1]) for k in range(1, self.size)]
@@ -63,8 +68,8 @@ class RamSegment(Segment):
         write = slots.write_port()
         scanned = slots.read_port(transparent_for=(write,))
         oldest = slots.read_port(transparent_for=(write,))
-        place = Signal(range(self.size))  # where the oldest tuple is, which the next one overwrites
-        following = Signal(range(self.size))
+        place = Signal(index_shape(self.size))  # where the oldest tuple is, which the next one overwrites
+        following = Signal(index_shape(self.size))
         m.d.comb += [
             following.eq(Mux(place == self.size - 1, 0, place + 1)),
             write.addr.eq(place),

@@ -134,7 +134,7 @@ class OutputChannel(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """A countdown after each result."""
         m = Module()
-        countdown = Signal(range(self.cycles_per_result))  # cycles until the next result may pass
+        countdown = Signal(range(max(2, self.cycles_per_result)))  # cycles until the next result may pass
         m.d.comb += [
             self.output.valid.eq(self.input.valid & (countdown == 0)),
             self.output.payload.eq(self.input.payload),
