@@ -105,9 +105,7 @@ def join(
     if chosen == _SPARK:
         return _spark().join(dict(inputs), wanted)
     if chosen == _HARDWARE:
-        circuit, circuit_options = _hardware(), _hardware_options(options)
-        wanted.check_bounded()
-        return circuit.join_tables(wanted, _tables(inputs, wanted), circuit_options)
+        return _by_circuit("join_tables", inputs, wanted, options)
     plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
 
@@ -115,13 +113,21 @@ def join(
 
 
 def explain(
-    inputs: Mapping[str, Any], spec: JoinSpec | None = None, *, options: LocalOptions | None = None, **asked: Any
+    inputs: Mapping[str, Any],
+    spec: JoinSpec | None = None,
+    *,
+    engine: str | None = None,
+    options: LocalOptions | HardwareOptions | None = None,
+    **asked: Any,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     wanted = spec_of(inputs, spec, asked)
+    chosen = _chosen_engine(inputs, engine, options)
+    if chosen == _HARDWARE:
+        return str(_by_circuit("explain_tables", inputs, wanted, options))
     from handfast.describe import describe
 
-    if _is_spark(inputs):
+    if chosen == _SPARK:
         return describe(_spark().plan(dict(inputs), wanted), engine=_spark().name(dict(inputs)))
     from handfast.engines.local.engine import described
 
@@ -289,20 +295,18 @@ def _spark() -> Any:
     return engine
 
 
-def _hardware() -> Any:
+def _by_circuit(what: str, inputs: Mapping[str, Any], spec: JoinSpec, options: Any) -> Any:
+    """What a function of the hardware engine gives for tables in this process."""
     try:
         from handfast.engines.hardware import engine
     except ImportError as error:
         raise missing_extra("Joins in hardware need", "hardware", error.name or "amaranth") from error
-    return engine
-
-
-def _hardware_options(options: Any) -> HardwareOptions:
     from handfast.engines.hardware.options import HardwareOptions
 
     if options is not None and not isinstance(options, HardwareOptions):
         raise SpecError(f"options must be hf.HardwareOptions(…) with engine='hardware', not {options!r}")
-    return options or HardwareOptions()
+    spec.check_bounded()
+    return getattr(engine, what)(spec, _tables(inputs, spec), options or HardwareOptions())
 
 
 def _tables(inputs: Mapping[str, Any], spec: JoinSpec) -> dict[str, Any]:

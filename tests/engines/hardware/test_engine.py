@@ -77,3 +77,35 @@ def test_stamps_travel_only_where_the_chain_is_longer_than_the_window(
     join = spec.bind(dict.fromkeys(("r", "s"), schema_of(ROWS.schema)))
     options = hf.HardwareOptions(cores=cores, segment=segment)
     assert compares == design(join, options, [rows, rows], [8, 8]).layout.compares_stamps
+
+
+def test_explain_draws_the_circuit_and_gives_its_reasons() -> None:
+    said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2))
+    assert (
+        said
+        == """\
+join of r and s on hardware
+  predicate  r.k = s.k
+  windows    r: 2 rows, s: 2 rows
+             s meets the last 2 rows of r and r meets the last 2 rows of s
+  chain      2 cores in lock step, each with segments in registers: 1 of r and 1 of s
+             because the windows hold up to 2 and 2 tuples of these inputs
+  stamps     none are compared
+             because what has a slot is what the windows hold
+  bits       68 for a tuple of r, 68 for a tuple of s, 4 for a result
+             what the predicate reads travels (r.k, s.k), and each tuple's place, which stands for its row
+  network    tree of mergers; buffers of 8, and of 8 behind every core
+             it is the smallest; with many matches the adaptive one is faster
+  admission  suspend
+             all stand still while a buffer has 3 free slots or fewer
+  result     r_ts, r_k, r_price, r_name, s_ts, s_k, s_price, s_name, match_time"""
+    )
+
+
+def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> None:
+    options = hf.HardwareOptions(algorithm="nested_loop", segment=9, memory="ram", network="adaptive")
+    said = hf.explain({"r": ROWS, "s": ROWS}, **{**ASKED, "on": "TRUE"}, options=options)
+    assert "2, each with a whole window in RAM: 9 of r and 9 of s" in said
+    assert "each core compares them" in said
+    assert "a ring of nodes over buffers of 8" in said
+    assert "no circuit" in hf.explain({"r": ROWS.slice(0, 0), "s": ROWS}, **ASKED)

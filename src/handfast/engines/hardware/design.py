@@ -29,6 +29,7 @@ class Design:
     """A circuit on paper.
 
     Attributes:
+        held: How many tuples of each stream its window holds at most.
         sizes: The slots of the R and of the S segment of each core.
         layout: The bits of tuples, steps and results.
     """
@@ -36,8 +37,14 @@ class Design:
     join: BoundJoin
     options: HardwareOptions
     topology: ChainTopology
+    held: tuple[int, int]
     sizes: tuple[int, int]
     layout: JoinLayout
+
+    @property
+    def in_ram(self) -> bool:
+        """Whether the segments are in RAM."""
+        return self.options.in_ram(max(self.sizes))
 
     @property
     def flush(self) -> int:
@@ -46,7 +53,7 @@ class Design:
 
     def build(self) -> JoinCircuit:
         """The circuit."""
-        options, width, ram = self.options, self.layout.result_width, self.options.in_ram(max(self.sizes))
+        options, width, ram = self.options, self.layout.result_width, self.in_ram
         chain: Handshake | NestedLoop
         if options.algorithm == NESTED_LOOP:
             chain = NestedLoop(layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram)
@@ -87,7 +94,7 @@ def design(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held:
             )
     compares = any(not _is_exact(join, k, sizes[k] * cores, rows[k]) for k in STREAMS)
     layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=compares)
-    return Design(join, options, ChainTopology(cores), (sizes[0], sizes[1]), layout)
+    return Design(join, options, ChainTopology(cores), (held[0], held[1]), (sizes[0], sizes[1]), layout)
 
 
 def _is_exact(join: BoundJoin, stream: int, slots: int, rows: int) -> bool:

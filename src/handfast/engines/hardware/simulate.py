@@ -82,5 +82,5 @@ def _in_words(numbers: Sequence[int], bits: int) -> NDArray[np.uint64]:
 
 
 def _of_words(words: NDArray[np.uint64]) -> list[int]:
-    rows = words.reshape(len(words), -1).tolist()
+    rows = words.reshape(-1, 1 if words.ndim == 1 else words.shape[1]).tolist()
     return [sum(word << _WORD * k for k, word in enumerate(row)) for row in rows]
