@@ -31,6 +31,12 @@ def test_wrong_options_are_refused(asked: dict[str, Any], message: str) -> None:
         hf.HardwareOptions(**asked)
 
 
+def test_long_runs_are_on_verilator_unless_asked_otherwise() -> None:
+    assert "amaranth" == hf.HardwareOptions(cores=4).simulator_for(50_000)
+    assert "verilator" == hf.HardwareOptions(cores=4).simulator_for(50_001)
+    assert "amaranth" == hf.HardwareOptions(simulator="amaranth").simulator_for(10**9)
+
+
 def test_long_segments_are_in_ram_unless_asked_otherwise() -> None:
     assert not hf.HardwareOptions().in_ram(64)
     assert hf.HardwareOptions().in_ram(65)

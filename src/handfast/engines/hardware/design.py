@@ -51,6 +51,11 @@ class Design:
         """How many empty steps bring the last tuples past each other."""
         return 0 if self.options.algorithm == NESTED_LOOP else flush_steps(self.topology.cores, self.sizes)
 
+    @property
+    def cycles_per_step(self) -> int:
+        """How many cycles a step takes that shifts both streams, where no result has to wait."""
+        return 3 + max(self.sizes) if self.options.algorithm == NESTED_LOOP else 5 + sum(self.sizes)
+
     def build(self) -> JoinCircuit:
         """The circuit."""
         options, width, ram = self.options, self.layout.result_width, self.in_ram

@@ -16,9 +16,10 @@ _CHOICES = {
     "memory": (None, *MEMORIES),
     "network": NETWORKS,
     "admission": ADMISSION,
-    "simulator": SIMULATORS,
+    "simulator": (None, *SIMULATORS),
 }
 _CORES = 4
+_LONGEST_RUN = 200_000  # cycles times cores that Amaranth's own simulator does in the time of a build, about
 _LONGEST_SHIFT_REGISTER = 64  # slots of a segment that is in registers where nothing else is asked for
 
 
@@ -40,7 +41,7 @@ class HardwareOptions:
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
         simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
-            once a C++ compiler has built it for this circuit; the build is kept.
+            once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
     """
 
     cores: int | None = None
@@ -52,7 +53,7 @@ class HardwareOptions:
     network_buffer: int = 8
     margin: int = 3
     admission: str = SUSPEND
-    simulator: str = AMARANTH
+    simulator: str | None = None
 
     def __post_init__(self) -> None:
         if self.cores is not None and not _is_number(self.cores, 1):
@@ -83,6 +84,10 @@ class HardwareOptions:
     def chain_length(self) -> int:
         """How many segments a window is cut into."""
         return 1 if self.algorithm == NESTED_LOOP else self.cores or _CORES
+
+    def simulator_for(self, cycles: int) -> str:
+        """The simulator for a run of about so many cycles."""
+        return self.simulator or (VERILATOR if cycles * self.chain_length > _LONGEST_RUN else AMARANTH)
 
     def in_ram(self, size: int) -> bool:
         """Whether segments of so many slots are in RAM."""

@@ -32,7 +32,7 @@ def predicate(m: Module, tree: Expr, inputs: Inputs, streams: Sequence[str] = ("
     return term.value, _any(term.null, term.error)
 
 
-class Predicate(Component):  # type: ignore[misc]  # Amaranth has no types
+class Predicate(Component):
     """The circuit of one tree, by itself: combinational, so k comparisons per cycle are k of these [000 A.2].
 
     Ports: `value_<stream>_<column>` and `null_<stream>_<column>` for every column read (`inputs` has them by column);
