@@ -117,7 +117,7 @@ class Area:
         return found
 
     def kinds(self) -> dict[str, tuple[int, Cells]]:
-        """Alike parts in one, `top.core_*` for `top.core_0` and `top.core_1`: how many, and the sum of their own cells."""
+        """How many parts are alike, and the sum of their own cells: `top.core_*` for `top.core_0` and `top.core_1`."""
         found: dict[str, tuple[int, Cells]] = {}
         for name, cells in self.own.items():
             kind = re.sub(r"\d+", "*", name)
@@ -128,7 +128,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock that nextpnr reaches on an ECP5, by seed: placing begins at random, and the spread shows how much so."""
+    """The clock that nextpnr reaches on an ECP5, by seed: placing begins at random, and the spread shows how much."""
 
     mhz: Mapping[int, float]
 
