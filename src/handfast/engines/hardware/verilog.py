@@ -29,6 +29,7 @@ _HEAD = """\
 // Made by handfast from Amaranth.
 /* verilator lint_off DECLFILENAME */  // several modules in a file
 /* verilator lint_off UNUSEDSIGNAL */  // a signal keeps its name beside the one it is joined with; a sum its carry
+/* verilator lint_off CASEINCOMPLETE */  // before a case every signal has been given the value that it has otherwise
 /* verilator lint_off PROCASSINIT */  // registers begin with their initial values
 /* verilator lint_off WIDTHEXPAND */  // each operator has the width that Amaranth gave it, by Verilog's own rules
 /* verilator lint_off WIDTHTRUNC */  // likewise
