@@ -45,8 +45,8 @@ synth_ecp5 -top {top} -json circuit.json
 # of the paths between registers.
 _PLACE = ("--85k", "--package", "CABGA756", "--out-of-context", "--timing-allow-fail", "--quiet")
 
-# What a cell takes of the device. An inverter is counted as a LUT, which it is unless packing finds it another place. A
-# wide multiplexer (MUXF7, PFUMX) and a carry of Xilinx lie beside the LUTs, in the same slice, and take none; a CCU2C is
+# What a cell takes of the device. An inverter counts as a LUT, which it is unless packing finds it another place. A
+# wide multiplexer (MUXF7, PFUMX) and a carry of Xilinx lie beside the LUTs of a slice and take none; a CCU2C is
 # two LUTs in carry mode. RAM in LUTs: a RAM32M is 4 of them, a DPR16X4 is 4 and 2 more that drive the write side.
 _LUTS = {"INV": 1, "CCU2C": 2}
 _LUT = re.compile(r"LUT\d$")
