@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from amaranth.hdl import Cat
+from amaranth.hdl import Cat, ClockDomain, Module
 from amaranth.sim import Simulator
 from numba import njit
 
@@ -107,7 +107,10 @@ def simulate(component: Any, traffic: Traffic, *, sources: Any = None, sink: Any
                 packed >>= bits
             await ctx.tick()
 
-    simulator = Simulator(component)
+    top = Module()
+    top.domains.sync = ClockDomain()  # a network of one input may have no register, and no clock of its own
+    top.submodules.component = component
+    simulator = Simulator(top)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

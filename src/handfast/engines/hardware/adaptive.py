@@ -183,6 +183,9 @@ class AdaptiveNetwork(wiring.Component):
     Attributes:
         n: How many inputs there are; any number.
         depth: Slots of each FIFO.
+        margin: A FIFO is almost full while at most so many slots are free.
+        latency: Cycles from a write into a FIFO until the word can be read.
+        port_ties, rank_ties, north_last, hop_bits: Of every node; see `RingNode`.
         nodes: The ring; the east neighbour of node k is node k + 1, and that of the last is the first.
         fifos: The FIFO above each node.
         inputs: A stream of results from each core.
@@ -206,6 +209,12 @@ class AdaptiveNetwork(wiring.Component):
         self.n = n
         self.width = width
         self.depth = depth
+        self.margin = margin
+        self.latency = latency
+        self.port_ties = port_ties
+        self.rank_ties = rank_ties
+        self.north_last = north_last
+        self.hop_bits = hop_bits
         self.nodes = [
             RingNode(
                 width=width,

@@ -30,6 +30,7 @@ class Merger(wiring.Component):
     a write always finds room; with a margin of 0 it may have to wait in its state.
 
     Attributes:
+        depth, margin, latency: Of the FIFO.
         cycles: The length of the loop.
         writes: The cycles in which the two words are written; 0 is the cycle that reads the ports.
         fifo: The output buffer.
@@ -56,6 +57,9 @@ class Merger(wiring.Component):
         self.width = width
         self.cycles = cycles
         self.writes = writes
+        self.depth = depth
+        self.margin = margin
+        self.latency = latency
         self.fifo = Fifo(width=width, depth=depth, margin=margin, latency=latency)
         super().__init__(_signature(width, fan_in=2))
 
@@ -93,6 +97,7 @@ class RoundRobinMerger(wiring.Component):
     after it: a word waits for at most `fan_in` - 1 others.
 
     Attributes:
+        depth, margin, latency: Of the FIFO.
         fan_in: How many inputs there are.
         fifo: The output buffer.
         inputs: The inputs.
@@ -107,6 +112,9 @@ class RoundRobinMerger(wiring.Component):
             raise SpecError(f"A merger has from {FAN_IN[0]} to {FAN_IN[-1]} inputs, not {fan_in!r}")
         self.width = width
         self.fan_in = fan_in
+        self.depth = depth
+        self.margin = margin
+        self.latency = latency
         self.fifo = Fifo(width=width, depth=depth, margin=margin, latency=latency)
         super().__init__(_signature(width, fan_in))
 

@@ -7,6 +7,7 @@ step is one clock cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from handfast.engines.hardware.tree import MergerKind, level_sizes
 Ints = npt.NDArray[np.int64]
 
 NONE = -1  # no word
-LEFT_OUT = 1 << 40  # the child of a merger's port that nothing is connected to
 
 
 class FifoStates(NamedTuple):
@@ -30,10 +30,12 @@ class FifoStates(NamedTuple):
     depth: Ints  # slots
     limit: Ints  # almost full from this level on
     level: Ints  # words stored
-    readable: Ints  # 1: the oldest word can be read
-    oldest: Ints  # its slot
+    oldest: Ints  # the slot of the oldest word
     words: Ints  # by FIFO and slot
-    popped: Ints  # 1: read in this cycle
+    front: (
+        Ints  # the oldest word, if it can be read; behind the FIFOs come the inputs of a tree, and one without a word
+    )
+    popped: Ints  # 1: what is in front is taken in this cycle
     pushed: Ints  # the word that is written in this cycle
     latency: int
 
@@ -42,7 +44,7 @@ class TreeState(NamedTuple):
     """A tree of mergers, from the root on; merger i has FIFO i."""
 
     fifos: FifoStates
-    children: Ints  # by merger and port: the merger that it reads, or ~k for input k, or LEFT_OUT
+    children: Ints  # by merger and port: which word in front it reads
     state: Ints  # the merger's state, or the place of its token
     held: Ints  # by merger and port: words read and not yet written
     countdown: Ints  # one number: cycles until the output channel takes the next word
@@ -63,9 +65,9 @@ class AdaptiveState(NamedTuple):
     east_hops: Ints  # and their hop counters
     west_hops: Ints
     phase: Ints  # one number
-    children: Ints  # by merger and port: the merger that it reads, or ~k for FIFO k, or LEFT_OUT
+    children: Ints  # by merger and port: which result it reads
     held: Ints  # by merger and port: the input registers
-    result: Ints  # by merger: the output register
+    result: Ints  # by merger: the output register; behind the mergers what is in front of each FIFO, and one without
     turn: Ints  # by merger: 1: the second port goes first
     most_hops: int  # where the hop counter stays
     north_before_east: bool  # among equal counters
@@ -92,7 +94,9 @@ def tree_state(
     depths = [depth] * len(levels) if isinstance(depth, int) else list(depth)
     children = _children(n, fan_in)
     return TreeState(
-        fifos=_fifo_states([depths[level] for level, size in enumerate(levels) for _ in range(size)], margin, latency),
+        fifos=_fifo_states(
+            [depths[level] for level, size in enumerate(levels) for _ in range(size)], margin, latency, behind=n + 1
+        ),
         children=children,
         state=np.zeros(len(children), np.int64),
         held=np.full((len(children), 2), NONE, np.int64),
@@ -128,7 +132,7 @@ def adaptive_state(
         phase=np.zeros(1, np.int64),
         children=children,
         held=np.full((len(children), 2), NONE, np.int64),
-        result=np.full(len(children), NONE, np.int64),
+        result=np.full(len(children) + n + 1, NONE, np.int64),
         turn=np.zeros(len(children), np.int64),
         most_hops=(1 << hop_bits) - 1,
         north_before_east=port_ties.index("N") < port_ties.index("E"),
@@ -139,58 +143,61 @@ def adaptive_state(
     )
 
 
-def _fifo_states(depths: list[int], margin: int, latency: int) -> FifoStates:
+def _fifo_states(depths: list[int], margin: int, latency: int, behind: int = 0) -> FifoStates:
     depth = np.array(depths, np.int64)
     size = len(depths)
     return FifoStates(
         depth=depth,
         limit=depth - margin,
         level=np.zeros(size, np.int64),
-        readable=np.zeros(size, np.int64),
         oldest=np.zeros(size, np.int64),
         words=np.full((size, max(depths, default=1)), NONE, np.int64),
-        popped=np.zeros(size, np.int64),
+        front=np.full(size + behind, NONE, np.int64),
+        popped=np.zeros(size + behind, np.int64),
         pushed=np.full(size, NONE, np.int64),
         latency=latency,
     )
 
 
 def _children(n: int, fan_in: int) -> Ints:
-    """What every port of every merger reads, as `connect_levels` connects them."""
-    sizes = level_sizes(n, fan_in)
-    children = np.full((sum(sizes), fan_in), LEFT_OUT, np.int64)
+    """What every port of every merger reads, as `connect_levels` connects them.
+
+    Mergers are numbered from the root on, inputs behind them; the number after the last input is what a port reads that
+    is left out.
+    """
+    sizes = [*level_sizes(n, fan_in), n]
+    children = np.full((sum(sizes) - n, fan_in), sum(sizes), np.int64)
     start = 0
-    for level, size in enumerate(sizes):
-        below = sizes[level + 1] if level + 1 < len(sizes) else n
+    for size, below in pairwise(sizes):
         for child in range(below):
-            leaf = level + 1 == len(sizes)
-            children[start + child // fan_in, child % fan_in] = ~child if leaf else start + size + child
+            children[start + child // fan_in, child % fan_in] = start + size + child
         start += size
     return children
 
 
 @njit(cache=True, nogil=True)
-def _oldest_word(fifos: FifoStates, i: int) -> int:
-    """What a FIFO offers to its reader."""
-    return fifos.words[i, fifos.oldest[i]] if fifos.readable[i] else NONE
-
-
-@njit(cache=True, nogil=True)
 def _clock_fifos(fifos: FifoStates) -> None:
     """End the cycle of every FIFO: what was popped leaves, what was pushed is stored."""
-    level, popped, pushed = fifos.level, fifos.popped, fifos.pushed
+    # Arrays as local names: reaching into a state, or handing it on, costs a count of references each time.
+    level, popped, pushed, front = fifos.level, fifos.popped, fifos.pushed, fifos.front
+    oldest, words, depth = fifos.oldest, fifos.words, fifos.depth
+    at_once = fifos.latency == 1
     for i in range(len(level)):
-        pop, word = popped[i], pushed[i]
-        before = level[i]
+        pop, word, before = popped[i], pushed[i], level[i]
+        readable = before - pop
         if pop:
-            fifos.oldest[i] = fifos.oldest[i] + 1 if fifos.oldest[i] + 1 < fifos.depth[i] else 0
+            oldest[i] = oldest[i] + 1 if oldest[i] + 1 < depth[i] else 0
             popped[i] = 0
         if word != NONE:
-            slot = fifos.oldest[i] + before - pop
-            fifos.words[i, slot if slot < fifos.depth[i] else slot - fifos.depth[i]] = word
+            slot = oldest[i] + before - pop
+            words[i, slot if slot < depth[i] else slot - depth[i]] = word
             pushed[i] = NONE
-        level[i] = before - pop + (word != NONE)
-        fifos.readable[i] = (level[i] if fifos.latency == 1 else before - pop) > 0
+            level[i] = before - pop + 1
+            if at_once:
+                readable += 1
+        elif pop:
+            level[i] = before - pop
+        front[i] = words[i, oldest[i]] if readable else NONE
 
 
 @njit(cache=True, nogil=True)
@@ -206,77 +213,73 @@ def tree_step(net: TreeState, offered: Ints, ready: bool, taken: Ints) -> int:
     Returns:
         The word at the output.
     """
-    fifos = net.fifos
+    front, popped = net.fifos.front, net.fifos.popped
+    mergers = len(net.state)
     for k in range(len(offered)):
-        taken[k] = 0
+        front[mergers + k] = offered[k]
+        popped[mergers + k] = 0
     word: int = NONE
     if net.countdown[0] > 0:
         net.countdown[0] -= 1
     else:
-        word = _oldest_word(fifos, 0) if len(net.state) else offered[0]
+        word = front[0]  # the root's; of one input alone, its own
         if word != NONE and ready:
             net.countdown[0] = net.cycles_per_result - 1
-            if len(net.state):
-                fifos.popped[0] = 1
-            else:
-                taken[0] = 1
+            popped[0] = 1
     if net.round_robin:
-        _step_round_robin(net, offered, taken)
+        _step_round_robin(net)
     else:
-        _step_states(net, offered, taken)
-    _clock_fifos(fifos)
+        _step_states(net)
+    for k in range(len(offered)):
+        taken[k] = popped[mergers + k]
+    _clock_fifos(net.fifos)
     return word
 
 
 @njit(cache=True, nogil=True)
-def _take_child(net: TreeState, offered: Ints, taken: Ints, child: int) -> int:
-    """The word at a merger's port, taken from where it is."""
-    if child == LEFT_OUT:
-        return NONE
-    if child < 0:
-        word: int = offered[~child]
-        taken[~child] = word != NONE
-    else:
-        word = _oldest_word(net.fifos, child)
-        net.fifos.popped[child] = word != NONE
-    return word
-
-
-@njit(cache=True, nogil=True)
-def _step_states(net: TreeState, offered: Ints, taken: Ints) -> None:
-    fifos = net.fifos
-    for i in range(len(net.state)):
-        state = net.state[i]
+def _step_states(net: TreeState) -> None:
+    children, states, held = net.children, net.state, net.held
+    level, limit, depth, pushed = net.fifos.level, net.fifos.limit, net.fifos.depth, net.fifos.pushed
+    front, popped = net.fifos.front, net.fifos.popped
+    first_write, second_write, cycles = net.first_write, net.second_write, net.cycles
+    for i in range(len(states)):
+        state = states[i]
         waits = False
         if state == 0:
-            if fifos.level[i] < fifos.limit[i]:
+            if level[i] < limit[i]:
                 for port in range(2):
-                    net.held[i, port] = _take_child(net, offered, taken, net.children[i, port])
-        elif state == net.first_write or state == net.second_write:
-            port = 0 if state == net.first_write else 1
-            if net.held[i, port] != NONE:
-                if fifos.level[i] < fifos.depth[i]:
-                    fifos.pushed[i] = net.held[i, port]
-                    net.held[i, port] = NONE
+                    word = front[children[i, port]]
+                    held[i, port] = word
+                    popped[children[i, port]] = word != NONE
+        elif state in (first_write, second_write):
+            port = 0 if state == first_write else 1
+            if held[i, port] != NONE:
+                if level[i] < depth[i]:
+                    pushed[i] = held[i, port]
+                    held[i, port] = NONE
                 else:
                     waits = True
         if not waits:
-            net.state[i] = state + 1 if state + 1 < net.cycles else 0
+            states[i] = state + 1 if state + 1 < cycles else 0
 
 
 @njit(cache=True, nogil=True)
-def _step_round_robin(net: TreeState, offered: Ints, taken: Ints) -> None:
-    fifos = net.fifos
-    fan_in = net.children.shape[1]
-    for i in range(len(net.state)):
-        if fifos.level[i] == fifos.depth[i]:
+def _step_round_robin(net: TreeState) -> None:
+    children, tokens = net.children, net.state
+    level, depth, pushed = net.fifos.level, net.fifos.depth, net.fifos.pushed
+    front, popped = net.fifos.front, net.fifos.popped
+    fan_in = children.shape[1]
+    for i in range(len(tokens)):
+        if level[i] == depth[i]:
             continue
-        for step in range(fan_in):
-            port = (net.state[i] + step) % fan_in
-            word = _take_child(net, offered, taken, net.children[i, port])
-            if word != NONE:
-                fifos.pushed[i] = word
-                net.state[i] = (port + 1) % fan_in
+        port = tokens[i]
+        for _ in range(fan_in):
+            child = children[i, port]
+            port = port + 1 if port + 1 < fan_in else 0
+            if front[child] != NONE:
+                pushed[i] = front[child]
+                popped[child] = 1
+                tokens[i] = port
                 break
 
 
@@ -292,59 +295,61 @@ def adaptive_step(net: AdaptiveState, offered: Ints, ready: bool, taken: Ints) -
 @njit(cache=True, nogil=True)
 def _step_bufferless_tree(net: AdaptiveState, ready: bool) -> int:
     """From the root on: what a merger takes from its child makes room there within the same cycle."""
-    fifos, result, held = net.fifos, net.result, net.held
-    if len(result) == 0:
-        only = _oldest_word(fifos, 0)
-        fifos.popped[0] = ready and only != NONE
-        return only
-    word: int = result[0]
+    result, held, turn, children = net.result, net.held, net.turn, net.children
+    front, popped = net.fifos.front, net.fifos.popped
+    mergers = len(turn)
+    for k in range(len(front)):
+        result[mergers + k] = front[k]
+    word: int = result[0]  # the root's; of one FIFO alone, its own
     if ready:
         result[0] = NONE
-    for i in range(len(result)):
-        if result[i] == NONE and (held[i, 0] != NONE or held[i, 1] != NONE):
-            port = 1 if held[i, 1] != NONE and (net.turn[i] or held[i, 0] == NONE) else 0
-            result[i] = held[i, port]
+    for i in range(mergers):
+        first, second = held[i, 0], held[i, 1]
+        if result[i] == NONE and (first != NONE or second != NONE):
+            port = 1 if second != NONE and (turn[i] or first == NONE) else 0
+            result[i] = second if port else first
             held[i, port] = NONE
-            net.turn[i] = 1 - port
+            turn[i] = 1 - port
         for port in range(2):
-            child = net.children[i, port]
-            if held[i, port] == NONE and child != LEFT_OUT:
-                if child < 0:
-                    held[i, port] = _oldest_word(fifos, ~child)
-                    fifos.popped[~child] = held[i, port] != NONE
-                else:
-                    held[i, port] = result[child]
-                    result[child] = NONE
+            child = children[i, port]
+            if held[i, port] == NONE:
+                held[i, port] = result[child]
+                result[child] = NONE
+    for k in range(len(front)):
+        popped[k] = front[k] != result[mergers + k]
     return word
 
 
 @njit(cache=True, nogil=True)
 def _step_ring(net: AdaptiveState, offered: Ints, taken: Ints) -> None:
-    fifos, n = net.fifos, len(net.north)
+    level, limit, depth, pushed = net.fifos.level, net.fifos.limit, net.fifos.depth, net.fifos.pushed
+    north, eastward, westward = net.north, net.east, net.west
+    eastward_hops, westward_hops = net.east_hops, net.west_hops
+    n = len(north)
     now = net.phase[0]
     then = 1 - now
     net.phase[0] = then
     for k in range(n):
         before, after = k - 1 if k else n - 1, k + 1 if k + 1 < n else 0
-        from_east, from_west = net.west[now, after], net.east[now, before]
+        from_east, from_west = westward[now, after], eastward[now, before]
         new = offered[k]
-        being_written = net.north[k]
-        fifos.pushed[k] = being_written
+        being_written = north[k]
+        pushed[k] = being_written
         taken[k] = 0
-        net.north[k] = NONE
-        net.east[then, k] = NONE
-        net.west[then, k] = NONE
+        north[k] = NONE
+        eastward[then, k] = NONE
+        westward[then, k] = NONE
         if from_east == NONE and from_west == NONE and new == NONE:
             continue
-        own, east, west = fifos.level[k], fifos.level[after], fifos.level[before]
-        no_room = own + (being_written != NONE) >= fifos.depth[k]
+        own, east, west = level[k], level[after], level[before]
+        no_room = own + (being_written != NONE) >= depth[k]
         if no_room and from_east != NONE and from_west != NONE:
             new = NONE
         taken[k] = new != NONE
-        if no_room or (net.north_last_when_almost_full and own >= fifos.limit[k]):
+        if no_room or (net.north_last_when_almost_full and own >= limit[k]):
             own += 1 << 30
 
-        east_hops, west_hops = net.west_hops[now, after], net.east_hops[now, before]
+        east_hops, west_hops = westward_hops[now, after], eastward_hops[now, before]
         if from_east == NONE:
             first, first_hops, second, second_hops, third = from_west, west_hops, new, 0, NONE
             if from_west == NONE:
@@ -363,10 +368,10 @@ def _step_ring(net: AdaptiveState, offered: Ints, taken: Ints) -> None:
         east_rank = int(not east_before_north) + int(west_before_east)
         west_rank = 3 - north_rank - east_rank
 
-        net.north[k] = first if north_rank == 0 else second if north_rank == 1 else third
-        net.east[then, k] = first if east_rank == 0 else second if east_rank == 1 else third
+        north[k] = first if north_rank == 0 else second if north_rank == 1 else third
+        eastward[then, k] = first if east_rank == 0 else second if east_rank == 1 else third
         hops = first_hops if east_rank == 0 else second_hops if east_rank == 1 else 0
-        net.east_hops[then, k] = min(hops + 1, net.most_hops)
-        net.west[then, k] = first if west_rank == 0 else second if west_rank == 1 else third
+        eastward_hops[then, k] = min(hops + 1, net.most_hops)
+        westward[then, k] = first if west_rank == 0 else second if west_rank == 1 else third
         hops = first_hops if west_rank == 0 else second_hops if west_rank == 1 else 0
-        net.west_hops[then, k] = min(hops + 1, net.most_hops)
+        westward_hops[then, k] = min(hops + 1, net.most_hops)

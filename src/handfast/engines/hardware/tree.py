@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from amaranth.hdl import Cat, Module, Signal, unsigned
@@ -27,8 +27,11 @@ class TreeNetwork(wiring.Component):
     Attributes:
         n: How many inputs there are.
         depth: Slots of every FIFO, or one number for each level from the root on [OGE Table 5.1].
+        margin: A FIFO is almost full while at most so many slots are free.
+        latency: Cycles from a write into a FIFO until the word can be read.
         merger: "states", the thesis' merger of two inputs [OGE §4.2], or "round_robin" [000 A.4].
         fan_in: Inputs of a merger; 2 where the merger is the thesis'.
+        cycles, writes: The loop of the thesis' merger.
         cycles_per_result: The least number of cycles from one result to the next in the output channel. The thesis
             names its bandwidth as a limit but gives no number; its printed cycle counts force 4.
         mergers: Every merger, by level from the root on, in each level from the first input on.
@@ -63,8 +66,12 @@ class TreeNetwork(wiring.Component):
         self.n = n
         self.width = width
         self.depth = depth
+        self.margin = margin
+        self.latency = latency
         self.merger = merger
         self.fan_in = fan_in
+        self.cycles = cycles
+        self.writes = writes
         self.cycles_per_result = cycles_per_result
 
         def make(level: int) -> AnyMerger:
@@ -100,10 +107,10 @@ class BufferlessTree(wiring.Component):
         output: The root's output.
     """
 
-    def __init__(self, *, n: int, width: int, merger: Callable[..., Any] = BufferlessMerger) -> None:
+    def __init__(self, *, n: int, width: int) -> None:
         self.n = n
         self.width = width
-        self._levels = [[merger(width=width) for _ in range(size)] for size in level_sizes(n, 2)]
+        self._levels = [[BufferlessMerger(width=width) for _ in range(size)] for size in level_sizes(n, 2)]
         entry = stream.Signature(unsigned(width))
         super().__init__({"inputs": In(entry).array(n), "output": Out(entry)})
 
@@ -132,9 +139,12 @@ class OutputChannel(wiring.Component):
         super().__init__({"input": In(entry), "output": Out(entry)})
 
     def elaborate(self, platform: Any) -> Module:
-        """A countdown after each result."""
+        """A countdown after each result, where there is something to wait for."""
         m = Module()
-        countdown = Signal(range(max(2, self.cycles_per_result)))  # cycles until the next result may pass
+        if self.cycles_per_result == 1:
+            connect(m, flipped(self.input), flipped(self.output))
+            return m
+        countdown = Signal(range(self.cycles_per_result))  # cycles until the next result may pass
         m.d.comb += [
             self.output.valid.eq(self.input.valid & (countdown == 0)),
             self.output.payload.eq(self.input.payload),
