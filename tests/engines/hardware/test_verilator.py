@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Assert, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator as AmaranthSimulator
 
 from handfast.engines.hardware import toolchain, verilator
@@ -154,6 +157,32 @@ def test_a_failed_assertion_is_an_error_with_its_cycle_and_the_process_lives() -
     with pytest.raises(EngineError, match=r"(?s)cycle 3.*more than it has room for"):
         simulator.run({"write": [1, 2, 3, 4]}, ready={"read": [0]})
     assert [1, 2] == simulator.run({"write": [1, 2]}).outputs["read"].words.tolist()
+
+
+class Alternating(wiring.Component):
+    """Claims that `go` is 1 in even cycles only: itself, through a part without registers, and one inside that."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self.depth = depth
+        super().__init__({"go": In(1), "odd": In(1) if depth else Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        if self.depth == 0:
+            m.d.sync += self.odd.eq(~self.odd)
+        if self.depth < 2:
+            m.submodules.part = part = Alternating(self.depth + 1)
+            m.d.comb += [part.go.eq(self.go), part.odd.eq(self.odd)]
+        m.d.comb += Assert(~(self.go & self.odd), f"go in an odd cycle, depth {self.depth}")
+        return m
+
+
+def test_assertions_are_about_settled_values_in_every_part() -> None:
+    simulator = verilator.build(Alternating())
+
+    simulator.run(inputs={"go": [1, 0, 1, 0, 1, 0]}, cycles=6)  # between two cycles, go is still 1 when odd is already
+    with pytest.raises(EngineError, match=r"(?s)cycle 3:(?=.*depth 0)(?=.*depth 1)(?=.*depth 2)"):
+        simulator.run(inputs={"go": [1, 0, 1, 1, 1, 0]}, cycles=6)
 
 
 def test_a_waveform_is_written_on_request(tmp_path: Path, row: Simulator) -> None:

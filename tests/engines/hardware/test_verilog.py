@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from handfast.engines.hardware import verilator, verilog
+from handfast.engines.hardware.circuit import elaborate
 from handfast.errors import EngineError, SpecError
 from tests.engines.hardware.subjects import Queue, Row, Scramble
 
@@ -40,6 +41,11 @@ def test_the_same_circuit_is_the_same_text_without_the_cache(tmp_path: Path, mon
 
     assert texts[0] == texts[1]
     assert "/" not in re.sub(r"/\*.*?\*/|//.*", "", texts[0]).replace(" / ", "")  # no path of the machine
+
+
+def test_kept_results_do_not_depend_on_where_the_source_lies() -> None:
+    assert "src" not in elaborate(Queue(width=8, depth=2)).rtlil
+    assert "subjects.py" in elaborate(Queue(width=8, depth=2), positions=True).rtlil
 
 
 def test_verilator_lints_the_export_clean() -> None:

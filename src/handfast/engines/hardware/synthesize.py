@@ -45,9 +45,9 @@ synth_ecp5 -top {top} -json circuit.json
 # of the paths between registers.
 _PLACE = ("--85k", "--package", "CABGA756", "--out-of-context", "--timing-allow-fail", "--quiet")
 
-# What a cell takes of the device. A wide multiplexer (MUXF7, PFUMX) and a carry of Xilinx lie beside the LUTs, in the
-# same slice, and take none; a CCU2C is two LUTs in carry mode. RAM in LUTs: RAM32M is 4 of them, a DPR16X4 is 4 and 2
-# more that drive the write side.
+# What a cell takes of the device. An inverter counts as a LUT, which it is unless packing finds it another place. A
+# wide multiplexer (MUXF7, PFUMX) and a carry of Xilinx lie beside the LUTs of a slice and take none; a CCU2C is
+# two LUTs in carry mode. RAM in LUTs: a RAM32M is 4 of them, a DPR16X4 is 4 and 2 more that drive the write side.
 _LUTS = {"INV": 1, "CCU2C": 2}
 _LUT = re.compile(r"LUT\d$")
 _FLIP_FLOP = re.compile(r"(FD[RSCP]E(_1)?|TRELLIS_FF)$")
@@ -117,7 +117,7 @@ class Area:
         return found
 
     def kinds(self) -> dict[str, tuple[int, Cells]]:
-        """Alike parts in one, `top.core_*` for `top.core_0` and `top.core_1`: how many, and the sum of their own cells."""
+        """How many parts are alike, and the sum of their own cells: `top.core_*` for `top.core_0` and `top.core_1`."""
         found: dict[str, tuple[int, Cells]] = {}
         for name, cells in self.own.items():
             kind = re.sub(r"\d+", "*", name)
@@ -128,7 +128,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock that nextpnr reaches on an ECP5, by seed: placing begins at random, and the spread shows how much so."""
+    """The clock that nextpnr reaches on an ECP5, by seed: placing begins at random, and the spread shows how much."""
 
     mhz: Mapping[int, float]
 
