@@ -93,9 +93,10 @@ def design(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held:
     sizes = [options.segment or -(-most // cores) for most in held]
     for stream, size, most in zip(join.spec.streams, sizes, held, strict=True):
         if size * cores < most:
+            more = "" if options.algorithm == NESTED_LOOP else ", or more cores"
             raise UnsupportedError(
-                f"The window of stream {stream.name!r} holds up to {most:,} tuples, and segment={size} in {cores} "
-                f"cores has room for {size * cores:,}; it takes segment={-(-most // cores)}, or more cores"
+                f"The window of stream {stream.name!r} holds up to {most:,} tuples, and with segment={size} there is "
+                f"room for {size * cores:,}; it takes segment={-(-most // cores)}{more}"
             )
     compares = any(not _is_exact(join, k, sizes[k] * cores, rows[k]) for k in STREAMS)
     layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=compares)
