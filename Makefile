@@ -1,4 +1,4 @@
-# `make demo` and `make test` need no preparation: scripts/setup.sh brings .venv, packages and Java,
+# `make demo` and `make test` need no preparation: scripts/setup.sh brings .venv, packages, Java and g++,
 # and returns at once when nothing has changed. ARGS reaches pytest: make test ARGS="-k window -x"
 
 # Not PYTHON: that one is the caller's, and names the Python that .venv is made from.
@@ -14,7 +14,7 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: ## .venv with every package, and Java 17+ for Spark
+setup: ## .venv with every package, Java 17+ for Spark, g++ for simulators of circuits
 	@scripts/setup.sh
 
 demo: setup ## a band join on Spark: live, checked by the oracle; as a backfill, checked by Spark itself

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Set up everything handfast needs to be run, tested and developed:
-#   1. Java 17+, which Spark runs on   2. .venv   3. the packages, at the versions of requirements.lock
+#   1. Java 17+, which Spark runs on   2. a C++ compiler, which simulators of circuits are built with
+#   3. .venv   4. the packages, at the versions of requirements.lock
 # Says what it does and why; does nothing when nothing has changed. PYTHON and JAVA_HOME are respected.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-extras="connect,bench,dev"
+extras="connect,hardware,bench,dev"
 java_needed=17
 stamp=.venv/.handfast-setup
 
@@ -67,6 +68,26 @@ ensure_java() {
     fi
 }
 
+# The compiler that Verilator's C++ goes through: CXX, or g++. Nothing else is needed: no make, no system Verilator.
+compiler_path() { command -v "${CXX:-g++}" || true; }
+
+ensure_compiler() {
+    if [ -n "$(compiler_path)" ]; then return; fi
+    if [ -n "${CXX:-}" ]; then
+        fail "CXX is $CXX, which is no program on the PATH; simulators of circuits are built with it" \
+             "Point CXX at a C++ compiler, or unset it to use g++"
+    fi
+    say "Simulators of circuits are built with g++, and there is no g++ on the PATH"
+    if ! can_apt; then
+        fail "Install g++ and run again, or set CXX if you have another C++ compiler" \
+             "  Debian, Ubuntu: sudo apt-get install g++" \
+             "  Fedora:         sudo dnf install gcc-c++" \
+             "  macOS:          xcode-select --install"
+    fi
+    apt_install g++
+    hash -r
+}
+
 # The Python to build .venv from: $PYTHON, else the version handfast is tested with, else any new enough.
 find_python() {
     local python
@@ -102,10 +123,11 @@ install_packages() {
 }
 
 # What the last set-up was made from. The same again: nothing to do.
-key() { echo "$(cat pyproject.toml requirements.lock scripts/setup.sh | cksum) $(java_path)"; }
+key() { echo "$(cat pyproject.toml requirements.lock scripts/setup.sh | cksum) $(java_path) $(compiler_path)"; }
 
-if [ -x "$(java_path)" ] && [ -x .venv/bin/handfast ] && [ "$(key)" = "$(cat $stamp 2>/dev/null)" ]; then exit; fi
+if [ -x "$(java_path)" ] && [ -n "$(compiler_path)" ] && [ -x .venv/bin/handfast ] && [ "$(key)" = "$(cat $stamp 2>/dev/null)" ]; then exit; fi
 ensure_java
+ensure_compiler
 ensure_venv
 install_packages
 key >$stamp

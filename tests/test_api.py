@@ -147,3 +147,20 @@ def test_errors_of_inputs() -> None:
         hf.join({"r": R, "s": naive}, **ASKED)
     with pytest.raises(hf.SpecError, match="positive number, not 0"):
         hf.LocalOptions(cores=0)
+
+
+def test_the_engine_is_chosen_by_the_inputs_or_by_name() -> None:
+    expected = _pairs(hf.join({"r": R, "s": S}, **ASKED))
+    assert expected == _pairs(hf.join({"r": R, "s": S}, **ASKED, engine="local"))
+    with pytest.raises(hf.SpecError, match="engine='gpu' is not an engine; it is one of 'local', 'spark', 'hardware'"):
+        hf.join({"r": R, "s": S}, **ASKED, engine="gpu")
+    with pytest.raises(hf.SpecError, match=r"engine='spark' joins Spark DataFrames.*spark\.createDataFrame"):
+        hf.join({"r": R, "s": S}, **ASKED, engine="spark")
+    with pytest.raises(hf.SpecError, match="HardwareOptions are for the hardware engine; write engine='hardware'"):
+        hf.join({"r": R, "s": S}, **ASKED, options=hf.HardwareOptions())
+    with pytest.raises(hf.SpecError, match=r"options must be hf\.HardwareOptions"):
+        hf.join({"r": R, "s": S}, **ASKED, engine="hardware", options=hf.LocalOptions())
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})
+    for engine in ("local", "hardware"):
+        with pytest.raises(hf.SpecError, match=r"the inputs are Spark DataFrames.*toArrow\(\)"):
+            hf.join({"r": frame(), "s": frame()}, **ASKED, engine=engine)

@@ -16,7 +16,20 @@ import pytest
 
 import handfast as hf
 
-HEAVY = {"numba", "llvmlite", "duckdb", "pyspark", "pyarrow", "pandas", "polars", "sqlglot", "numpy", "rich", "typer"}
+HEAVY = {
+    "numba",
+    "llvmlite",
+    "duckdb",
+    "pyspark",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "sqlglot",
+    "numpy",
+    "rich",
+    "typer",
+    "amaranth",
+}
 LIMIT = 0.3  # seconds
 RUNS = 5
 
@@ -94,6 +107,15 @@ def test_spark_without_its_packages_names_the_extra(call: str, missing: str) -> 
 def test_what_pip_calls_otherwise_is_named_as_pip_does() -> None:
     said = run(WITHOUT.format(missing=("google",), call=JOIN)).strip()
     assert f"Joins on Spark need the 'spark' extra (protobuf is missing): {PIP}" == said
+
+
+def test_hardware_without_its_packages_names_the_extra_and_its_options_need_none() -> None:
+    asked = "{'r': None, 's': None}, on='r.x = s.x', window='1 row', time='ts', engine='hardware'"
+    call = f"hf.HardwareOptions(); hf.join({asked})"
+    said = run(WITHOUT.format(missing=("amaranth",), call=call)).strip()
+    assert said.startswith(
+        "Joins in hardware need the 'hardware' extra (amaranth is missing): pip install 'amaranth==0.5.10'"
+    )
 
 
 def test_the_command_installs_what_the_extra_names() -> None:

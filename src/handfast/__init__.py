@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from handfast.api import configure, explain, join, metrics, session, write
+    from handfast.engines.hardware.options import HardwareOptions
     from handfast.engines.local.options import LocalOptions
     from handfast.errors import (
         EngineError,
@@ -28,6 +29,7 @@ _HOMES = {
     "session": "handfast.api",
     "verify": "handfast.judge.verify",
     "write": "handfast.api",
+    "HardwareOptions": "handfast.engines.hardware.options",
     "LocalOptions": "handfast.engines.local.options",
     "EngineError": "handfast.errors",
     "HandfastError": "handfast.errors",
@@ -44,6 +46,7 @@ __all__ = [
     "CountWindow",
     "EngineError",
     "HandfastError",
+    "HardwareOptions",
     "InternalError",
     "JoinSpec",
     "LocalOptions",

@@ -16,6 +16,7 @@ from handfast.spec.schema import nearest
 from handfast.spec.window import Duration, Window
 
 if TYPE_CHECKING:
+    from handfast.engines.hardware.options import HardwareOptions
     from handfast.engines.local.options import LocalOptions
     from handfast.engines.local.session import Session
     from handfast.engines.spark.write import Place, Places
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from handfast.spec.python_predicate import PythonPredicate
 
 _DEFAULTS = {"how": "inner", "in_order": False, "order": "event"}  # of the keywords of `join`; None of all others
+_LOCAL, _SPARK, _HARDWARE = _ENGINES = ("local", "spark", "hardware")
 _NEEDED = {
     "on": "A join needs a predicate: on='r.x = s.x'",
     "window": "A join needs windows: window='10 minutes', or one by stream: {'r': '10 minutes', 's': '1 minute'}",
@@ -47,7 +49,8 @@ def join(
     valid_from: Moment | Mapping[str, Moment | None] | None = None,
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
     idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
-    options: LocalOptions | None = None,
+    engine: str | None = None,
+    options: LocalOptions | HardwareOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
 
@@ -74,7 +77,9 @@ def join(
         valid_to: The latest time that a row may have, in the same way.
         idle_timeout: How long, by the clock, the watermark waits for a stream that sends nothing, for streaming
             inputs: one, or one by stream. Without it, the watermark waits for ever.
-        options: How the local engine runs.
+        engine: What runs the join: "spark" for Spark DataFrames, "local" for tables, or "hardware" for tables, a
+            simulated circuit. When None, "spark" or "local" by the kind of the inputs. The result is the same.
+        options: How the engine runs: `LocalOptions` or `HardwareOptions`.
 
     Returns:
         A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every
@@ -96,10 +101,11 @@ def join(
         "idle_timeout": idle_timeout,
     }
     wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if not _is_default(name, value)})
-    if _is_spark(inputs, wanted):
-        if options is not None:
-            raise SpecError("LocalOptions are for tables in this process; use hf.configure(spark, cores=…) for Spark")
+    chosen = _chosen_engine(inputs, engine, options)
+    if chosen == _SPARK:
         return _spark().join(dict(inputs), wanted)
+    if chosen == _HARDWARE:
+        return _by_circuit("join_tables", inputs, wanted, options)
     plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
 
@@ -107,13 +113,21 @@ def join(
 
 
 def explain(
-    inputs: Mapping[str, Any], spec: JoinSpec | None = None, *, options: LocalOptions | None = None, **asked: Any
+    inputs: Mapping[str, Any],
+    spec: JoinSpec | None = None,
+    *,
+    engine: str | None = None,
+    options: LocalOptions | HardwareOptions | None = None,
+    **asked: Any,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
     wanted = spec_of(inputs, spec, asked)
+    chosen = _chosen_engine(inputs, engine, options)
+    if chosen == _HARDWARE:
+        return str(_by_circuit("explain_tables", inputs, wanted, options))
     from handfast.describe import describe
 
-    if _is_spark(inputs, wanted):
+    if chosen == _SPARK:
         return describe(_spark().plan(dict(inputs), wanted), engine=_spark().name(dict(inputs)))
     from handfast.engines.local.engine import described
 
@@ -237,7 +251,31 @@ def _is_default(name: str, value: Any) -> bool:
     return value is None or (name in _DEFAULTS and value == _DEFAULTS[name])  # only these: a Column has no plain ==
 
 
-def _is_spark(inputs: Mapping[str, Any], spec: JoinSpec) -> bool:
+def _chosen_engine(inputs: Mapping[str, Any], engine: str | None, options: Any) -> str:
+    """The engine that is asked for, or that the inputs are for; what does not go together is refused."""
+    if engine is not None and engine not in _ENGINES:
+        raise SpecError(f"engine={engine!r} is not an engine; it is one of {', '.join(map(repr, _ENGINES))}, or None")
+    is_spark = _is_spark(inputs)
+    if is_spark and engine not in (None, _SPARK):
+        raise SpecError(
+            f"engine={engine!r} joins tables in this process, and the inputs are Spark DataFrames; leave out engine=…, "
+            "or collect them with toArrow()"
+        )
+    if not is_spark and engine == _SPARK:
+        raise SpecError(
+            "engine='spark' joins Spark DataFrames, and the inputs are tables in this process; make them DataFrames "
+            "with spark.createDataFrame(…), or leave out engine=…"
+        )
+    chosen = engine or (_SPARK if is_spark else _LOCAL)
+    kind = type(options).__name__
+    if chosen == _SPARK and options is not None:
+        raise SpecError(f"{kind} are for tables in this process; use hf.configure(spark, cores=…) for Spark")
+    if chosen == _LOCAL and kind == "HardwareOptions":
+        raise SpecError("HardwareOptions are for the hardware engine; write engine='hardware' beside them")
+    return chosen
+
+
+def _is_spark(inputs: Mapping[str, Any]) -> bool:
     kinds = {name: type(data).__module__.startswith("pyspark.") for name, data in inputs.items()}
     if len(set(kinds.values())) > 1:
         here = next(name for name, is_spark in kinds.items() if not is_spark)
@@ -257,11 +295,30 @@ def _spark() -> Any:
     return engine
 
 
-def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: LocalOptions | None) -> tuple[Plan, dict[str, Any]]:
-    from handfast.engines.local.planning import checked_options, lay_out
+def _by_circuit(what: str, inputs: Mapping[str, Any], spec: JoinSpec, options: Any) -> Any:
+    """What a function of the hardware engine gives for tables in this process."""
+    try:
+        from handfast.engines.hardware import engine
+    except ImportError as error:
+        raise missing_extra("Joins in hardware need", "hardware", error.name or "amaranth") from error
+    from handfast.engines.hardware.options import HardwareOptions
+
+    if options is not None and not isinstance(options, HardwareOptions):
+        raise SpecError(f"options must be hf.HardwareOptions(…) with engine='hardware', not {options!r}")
+    spec.check_bounded()
+    return getattr(engine, what)(spec, _tables(inputs, spec), options or HardwareOptions())
+
+
+def _tables(inputs: Mapping[str, Any], spec: JoinSpec) -> dict[str, Any]:
     from handfast.flow.batch import as_table
+
+    return {name: as_table(inputs[name], name) for name in spec.names}
+
+
+def _local_plan(inputs: Mapping[str, Any], spec: JoinSpec, options: Any) -> tuple[Plan, dict[str, Any]]:
+    from handfast.engines.local.planning import checked_options, lay_out
 
     wanted = checked_options(options)
     spec.check_bounded()
-    tables = {name: as_table(inputs[name], name) for name in spec.names}
+    tables = _tables(inputs, spec)
     return lay_out(spec, {name: table.schema for name, table in tables.items()}, wanted), tables

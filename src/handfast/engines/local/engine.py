@@ -14,6 +14,7 @@ from handfast.flow.admission import split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import Block
 from handfast.flow.order import by_rank
+from handfast.flow.result import result_schema
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END
 from handfast.flow.topology import ChainTopology
@@ -35,7 +36,7 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Table:
     if plan.join.stamped:
         blocks, _ = Stamper(plan.join).stamp(blocks, END)
     rows = _by_handshake(plan, blocks) if plan.routing.is_handshake else _divided(plan, blocks)
-    schema = result_schema(plan, tables)
+    schema = result_schema(plan.join, {name: table.schema for name, table in tables.items()})
     return pa.Table.from_batches(narrowed(rows, schema), schema)
 
 
@@ -59,16 +60,3 @@ def _by_handshake(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.Rec
             yield from feed(arrivals, horizon)
     finally:
         cores.stop()
-
-
-def result_schema(plan: Plan, tables: Mapping[str, pa.Table]) -> pa.Schema:
-    """The Arrow schema of the result."""
-    join = plan.join
-    first = tables[join.spec.names[0]].schema.field(join.times[0]).type
-    types = [
-        pa.timestamp("us", first.tz)
-        if f.stream is None
-        else tables[join.spec.names[f.stream]].schema.field(f.column).type
-        for f in join.fields
-    ]
-    return pa.schema(list(zip(join.output_names, types, strict=True)))

@@ -16,7 +16,6 @@ import pyarrow as pa
 from handfast.engines.local.admission_control import AdmissionControl
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
-from handfast.engines.local.engine import result_schema
 from handfast.engines.local.fitting import fitting
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import BLOCK, LocalOptions
@@ -26,6 +25,7 @@ from handfast.flow.admission import Admission, progress_of, split
 from handfast.flow.batch import as_table, empty
 from handfast.flow.block import Block
 from handfast.flow.metrics import Metrics, StreamMetrics
+from handfast.flow.result import result_schema
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, Progress
 from handfast.flow.topology import ChainTopology
@@ -91,7 +91,7 @@ class Session:
         self._schemas = {name: as_table(empty(schema), name).schema for name, schema in nullable.items()}
         self._plan = lay_out(spec, self._schemas, self._options)
         spec.check_unbounded("write JoinSpec(…, lateness='30 seconds')")
-        self._schema = result_schema(self._plan, {name: empty(schema) for name, schema in self._schemas.items()})
+        self._schema = result_schema(self._plan.join, self._schemas)
         bound = self._plan.join
         self._admission = Admission(bound)
         self._stamper = Stamper(bound) if bound.stamped else None

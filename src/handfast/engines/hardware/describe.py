@@ -1,0 +1,63 @@
+"""A circuit in words: what was chosen, and why."""
+
+from __future__ import annotations
+
+from handfast.engines.hardware.design import Design
+from handfast.engines.hardware.options import NESTED_LOOP, TREE
+from handfast.flow.topology import R, S
+
+_INDENT = " " * 13
+
+
+def describe(design: Design) -> str:
+    """The circuit and its reasons, as text for a terminal."""
+    spec = design.join.spec
+    lines = [f"join of {' and '.join(spec.names)} on hardware"]
+    first, *others = spec.on_sql.strip().splitlines()
+    lines += [f"  predicate  {first}", *(_INDENT + line.strip() for line in others)]
+    lines.append(f"  windows    {', '.join(f'{stream.name}: {stream.window}' for stream in spec.streams)}")
+    lines.append(_INDENT + design.join.interval())
+    for what, choice, reason in (_chain(design), _stamps(design), _bits(design), _network(design), _admission(design)):
+        lines += [f"  {what:<10} {choice}", f"{_INDENT}{reason}"]
+    lines.append(f"  result     {', '.join(design.join.output_names)}")
+    return "\n".join(lines)
+
+
+def _chain(design: Design) -> tuple[str, str, str]:
+    of = " and ".join(f"{size} of {name}" for size, name in zip(design.sizes, design.join.spec.names, strict=True))
+    where = "RAM" if design.in_ram else "registers"
+    held = " and ".join(f"{most:,}" for most in design.held)
+    why = f"because the windows hold up to {held} tuples of these inputs"
+    if design.options.algorithm == NESTED_LOOP:
+        return "units", f"2, each with a whole window in {where}: {of}", why
+    cores = design.topology.cores
+    return "chain", f"{cores} core{'s' * (cores > 1)} in lock step, each with segments in {where}: {of}", why
+
+
+def _stamps(design: Design) -> tuple[str, str, str]:
+    if design.layout.compares_stamps:
+        return "stamps", "each core compares them", "because there is room for more tuples than the windows hold"
+    return "stamps", "none are compared", "because what has a slot is what the windows hold"
+
+
+def _bits(design: Design) -> tuple[str, str, str]:
+    r, s = (design.layout.of(stream) for stream in (R, S))
+    names = design.join.spec.names
+    read = [f"{names[column.stream]}.{column.name}" for own in (r, s) for column in own.columns]
+    widths = ", ".join(f"{own.shape.size} for a tuple of {name}" for own, name in zip((r, s), names, strict=True))
+    travels = f"what the predicate reads travels ({', '.join(read)}), and each" if read else "each"
+    why = f"{travels} tuple's place, which stands for its row"
+    return "bits", f"{widths}, {design.layout.result_width} for a result", why
+
+
+def _network(design: Design) -> tuple[str, str, str]:
+    options = design.options
+    if options.network == TREE:
+        choice = f"tree of mergers; buffers of {options.network_buffer}, and of {options.core_buffer} behind every core"
+        return "network", choice, "it is the smallest; with many matches the adaptive one is faster"
+    return "network", f"adaptive: a ring of nodes over buffers of {options.network_buffer}", "it was asked for"
+
+
+def _admission(design: Design) -> tuple[str, str, str]:
+    margin = design.options.margin
+    return "admission", "suspend", f"all stand still while a buffer has {margin} free slot{'s' * (margin > 1)} or fewer"

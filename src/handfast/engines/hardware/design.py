@@ -1,0 +1,109 @@
+"""The design of a circuit: how long its chain is, what travels in it, what collects its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Module
+
+from handfast.engines.hardware.adaptive import AdaptiveNetwork
+from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.handshake import Handshake
+from handfast.engines.hardware.layout import JoinLayout, lay_out
+from handfast.engines.hardware.nested_loop import NestedLoop
+from handfast.engines.hardware.options import ADAPTIVE, NESTED_LOOP, HardwareOptions
+from handfast.engines.hardware.predicate import predicate
+from handfast.engines.hardware.steps import flush_steps
+from handfast.engines.hardware.top import JoinCircuit
+from handfast.engines.hardware.tree import TreeNetwork
+from handfast.errors import UnsupportedError
+from handfast.flow.topology import STREAMS, ChainTopology
+from handfast.spec.join import BoundJoin
+from handfast.spec.window import CountWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A circuit on paper.
+
+    Attributes:
+        held: How many tuples of each stream its window holds at most.
+        sizes: The slots of the R and of the S segment of each core.
+        layout: The bits of tuples, steps and results.
+    """
+
+    join: BoundJoin
+    options: HardwareOptions
+    topology: ChainTopology
+    held: tuple[int, int]
+    sizes: tuple[int, int]
+    layout: JoinLayout
+
+    @property
+    def in_ram(self) -> bool:
+        """Whether the segments are in RAM."""
+        return self.options.in_ram(max(self.sizes))
+
+    @property
+    def flush(self) -> int:
+        """How many empty steps bring the last tuples past each other."""
+        return 0 if self.options.algorithm == NESTED_LOOP else flush_steps(self.topology.cores, self.sizes)
+
+    @property
+    def cycles_per_step(self) -> int:
+        """How many cycles a step takes that shifts both streams, where no result has to wait."""
+        return 3 + max(self.sizes) if self.options.algorithm == NESTED_LOOP else 5 + sum(self.sizes)
+
+    def build(self) -> JoinCircuit:
+        """The circuit."""
+        options, width, ram = self.options, self.layout.result_width, self.in_ram
+        chain: Handshake | NestedLoop
+        if options.algorithm == NESTED_LOOP:
+            chain = NestedLoop(layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram)
+        else:
+            chain = Handshake(
+                topology=self.topology, layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram
+            )
+        inputs = len(chain.results)
+        if options.network == ADAPTIVE:
+            ring = AdaptiveNetwork(n=inputs, width=width, depth=options.network_buffer, margin=options.margin)
+            return JoinCircuit(chain=chain, network=ring, buffers=[])
+        tree = TreeNetwork(n=inputs, width=width, depth=options.network_buffer, margin=options.margin)
+        buffers = [Fifo(width=width, depth=options.core_buffer, margin=options.margin) for _ in range(inputs)]
+        return JoinCircuit(chain=chain, network=tree, buffers=buffers)
+
+    def _matches(self, m: Module, r: Any, s: Any) -> Any:
+        inputs = self.layout.r.values(r) | self.layout.s.values(s)
+        value, null = predicate(m, self.join.predicate, inputs, self.join.spec.names)
+        return value & ~null
+
+
+def design(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held: Sequence[int]) -> Design:
+    """The circuit for bounded inputs.
+
+    Args:
+        join: The join.
+        options: What the user asks of the circuit.
+        rows: How many tuples each stream has.
+        held: How many tuples of each stream its window holds at most.
+    """
+    cores = options.chain_length
+    sizes = [options.segment or -(-most // cores) for most in held]
+    for stream, size, most in zip(join.spec.streams, sizes, held, strict=True):
+        if size * cores < most:
+            more = "" if options.algorithm == NESTED_LOOP else ", or more cores"
+            raise UnsupportedError(
+                f"The window of stream {stream.name!r} holds up to {most:,} tuples, and with segment={size} there is "
+                f"room for {size * cores:,}; it takes segment={-(-most // cores)}{more}"
+            )
+    compares = any(not _is_exact(join, k, sizes[k] * cores, rows[k]) for k in STREAMS)
+    layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=compares)
+    return Design(join, options, ChainTopology(cores), (held[0], held[1]), (sizes[0], sizes[1]), layout)
+
+
+def _is_exact(join: BoundJoin, stream: int, slots: int, rows: int) -> bool:
+    """Whether a chain of so many slots holds just what the window of a stream of so many rows holds."""
+    window = join.spec.streams[stream].window
+    return isinstance(window, CountWindow) and (window.rows == slots or window.rows >= rows)

@@ -1,0 +1,93 @@
+"""The join of tables by a circuit: stamped here, joined in the simulated circuit, put together again from places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from handfast.engines.hardware.describe import describe
+from handfast.engines.hardware.design import Design, design
+from handfast.engines.hardware.fits import check_fits
+from handfast.engines.hardware.options import HardwareOptions
+from handfast.engines.hardware.simulate import SIMULATE
+from handfast.engines.hardware.steps import Places, lowest_held, words
+from handfast.errors import UnsupportedError
+from handfast.flow.admission import split
+from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import Block
+from handfast.flow.result import result_schema
+from handfast.flow.stamper import Stamper
+from handfast.flow.time import END
+from handfast.flow.topology import R, S
+from handfast.flow.wide import narrowed
+from handfast.spec.join import BoundJoin, JoinSpec
+
+
+def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
+    """The matches of bounded inputs, found by a circuit."""
+    join, blocks = _stamped(spec, tables)
+    schema = result_schema(join, {name: table.schema for name, table in tables.items()})
+    if len(blocks) < len(spec.streams):  # a stream without a row matches nothing
+        return schema.empty_table()
+    made, lows = _designed(join, blocks, options)
+    steps = words(made.layout, blocks, lows, made.flush)
+    outcome = SIMULATE[options.simulator_for(len(steps) * made.cycles_per_step)](made.build(), steps)
+    r, s = np.array([made.layout.pair(result) for result in outcome.results], np.int64).reshape(-1, 2).T
+    return pa.Table.from_batches(narrowed([_rows(join, blocks, r, s, schema)], schema), schema)
+
+
+def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> str:
+    """The circuit for bounded inputs and the reason for each choice, as text."""
+    join, blocks = _stamped(spec, tables)
+    if len(blocks) < len(spec.streams):
+        return f"join of {' and '.join(spec.names)} on hardware\n  no circuit: a stream without a row matches nothing"
+    return describe(_designed(join, blocks, options)[0])
+
+
+def check_can(join: BoundJoin) -> None:
+    """Refuse a join that no circuit of this engine can do; the error names engines that can."""
+    spec = join.spec
+    others = "use engine='local' or 'spark'"
+    if len(spec.streams) != 2:
+        raise UnsupportedError(f"Engine 'hardware' joins two streams, not {len(spec.streams)}; {others}")
+    if spec.how != "inner":
+        raise UnsupportedError(f"Engine 'hardware' gives matches alone, not how={spec.how!r}; {others}")
+    if spec.in_order:
+        raise UnsupportedError(f"Engine 'hardware' gives matches as they are found, not in_order=True; {others}")
+    check_fits(join.predicate, spec.names)
+
+
+def _stamped(spec: JoinSpec, tables: Mapping[str, pa.Table]) -> tuple[BoundJoin, list[Block]]:
+    """The join, and the stamped tuples of each stream; a stream without any is left out."""
+    join = spec.bind({name: schema_of(tables[name].schema) for name in spec.names})
+    check_can(join)
+    admitted = [split(join, k, as_batch(tables[name]))[0] for k, name in enumerate(spec.names)]
+    stamped, _ = Stamper(join).stamp(admitted, END)
+    return join, [block for block in stamped if block is not None]
+
+
+def _designed(
+    join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions
+) -> tuple[Design, tuple[Places, Places]]:
+    """The circuit for these tuples, and for each tuple of R and of S the first place of the other that it holds."""
+    windows = [stream.window for stream in join.spec.streams]
+    of_r = lowest_held(windows[S], blocks[S], blocks[R], S)
+    of_s = lowest_held(windows[R], blocks[R], blocks[S], R)
+    held = [int((at.seen[k] - low).max()) for k, at, low in ((R, blocks[S], of_s), (S, blocks[R], of_r))]
+    return design(join, options, [len(block) for block in blocks], [max(1, most) for most in held]), (of_r, of_s)
+
+
+def _rows(join: BoundJoin, blocks: Sequence[Block], r: Places, s: Places, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of the result for these matches."""
+    members = [block.take(own) for block, own in zip(blocks, (r, s), strict=True)]
+    ranks = [np.sum(own.seen, axis=0) for own in members]
+    times = np.where(ranks[R] > ranks[S], members[R].times, members[S].times)
+    columns = [
+        pa.array(times).cast(schema.field(f.name).type)
+        if f.stream is None
+        else members[f.stream].batch.column(f.column)
+        for f in join.fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(join.output_names))

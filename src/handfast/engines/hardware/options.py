@@ -1,0 +1,98 @@
+"""The hardware engine's options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handfast.errors import SpecError
+
+HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
+TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
+REGISTERS, RAM = MEMORIES = ("registers", "ram")
+(SUSPEND,) = ADMISSION = ("suspend",)
+AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
+_CHOICES = {
+    "algorithm": ALGORITHMS,
+    "memory": (None, *MEMORIES),
+    "network": NETWORKS,
+    "admission": ADMISSION,
+    "simulator": (None, *SIMULATORS),
+}
+_CORES = 4
+_LONGEST_RUN = 200_000  # cycles times cores that Amaranth's own simulator does in the time of a build, about
+_LONGEST_SHIFT_REGISTER = 64  # slots of a segment that is in registers where nothing else is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareOptions:
+    """The circuit that the hardware engine builds, and how it runs. The result is the same for every circuit.
+
+    Args:
+        cores: How many join cores the chain has; 4 when None. The nested-loop join has none.
+        algorithm: "handshake", the chain of cores, or "nested_loop", which the papers compare it with: two whole
+            windows, each scanned by one unit.
+        segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
+            that is too short for them is refused.
+        memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
+        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core, or
+            "adaptive", a ring of nodes that spreads them over its buffers.
+        core_buffer: How many results fit into the buffer behind a core; the adaptive network's cores have none.
+        network_buffer: How many results fit into each buffer of the network.
+        margin: A buffer with so few free slots, or fewer, is almost full.
+        admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
+            once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
+    """
+
+    cores: int | None = None
+    algorithm: str = HANDSHAKE
+    segment: int | None = None
+    memory: str | None = None
+    network: str = TREE
+    core_buffer: int = 8
+    network_buffer: int = 8
+    margin: int = 3
+    admission: str = SUSPEND
+    simulator: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cores is not None and not _is_number(self.cores, 1):
+            raise SpecError(f"HardwareOptions(cores=…) must be a positive number, not {self.cores!r}")
+        if self.cores is not None and self.algorithm == NESTED_LOOP:
+            raise SpecError(
+                "HardwareOptions(cores=…) is for the handshake; the nested-loop join has two units: leave it out"
+            )
+        if self.segment is not None and not _is_number(self.segment, 1):
+            raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                listed = ", ".join(map(repr, known))
+                raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
+        if not _is_number(self.margin, 1):
+            raise SpecError(
+                f"HardwareOptions(margin=…) must be a positive number of slots, not {self.margin!r}: the cores learn "
+                "one cycle late that a buffer is almost full"
+            )
+        for name in ("core_buffer", "network_buffer"):
+            if not _is_number(getattr(self, name), self.margin + 1):
+                raise SpecError(
+                    f"HardwareOptions({name}=…) must be more than its margin={self.margin!r}, not "
+                    f"{getattr(self, name)!r}: the buffer would be almost full while empty"
+                )
+
+    @property
+    def chain_length(self) -> int:
+        """How many segments a window is cut into."""
+        return 1 if self.algorithm == NESTED_LOOP else self.cores or _CORES
+
+    def simulator_for(self, cycles: int) -> str:
+        """The simulator for a run of about so many cycles."""
+        return self.simulator or (VERILATOR if cycles * self.chain_length > _LONGEST_RUN else AMARANTH)
+
+    def in_ram(self, size: int) -> bool:
+        """Whether segments of so many slots are in RAM."""
+        return self.memory == RAM if self.memory is not None else size > _LONGEST_SHIFT_REGISTER
+
+
+def _is_number(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,0 +1,86 @@
+"""Running a circuit: steps in, results with their cycles out, on Amaranth's own simulator or on Verilator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from amaranth.sim import Simulator
+from numpy.typing import NDArray
+
+from handfast.engines.hardware import verilator
+from handfast.engines.hardware.options import AMARANTH, VERILATOR
+from handfast.engines.hardware.top import JoinCircuit
+from handfast.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out of a circuit.
+
+    Attributes:
+        results: Every result as a number.
+        cycles: In which cycle each came out; the first step is offered in cycle 0.
+    """
+
+    results: list[int]
+    cycles: list[int]
+
+
+Simulate = Callable[[JoinCircuit, Sequence[int]], Outcome]  # runs a circuit from reset until it has given all
+
+_WORD = 64  # bits in which Verilator's driver takes and gives numbers
+
+
+def by_amaranth(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
+    """Run the circuit on Amaranth's own simulator: slow, but there is nothing to build."""
+    found = Outcome([], [])
+
+    async def drive(ctx: Any) -> None:
+        cycle = fed = 0
+        ctx.set(top.results.ready, 1)
+        while fed < len(steps) or not ctx.get(top.idle):
+            ctx.set(top.steps.valid, fed < len(steps))
+            if fed < len(steps):
+                ctx.set(top.steps.payload, steps[fed])
+                fed += ctx.get(top.steps.ready)
+            if ctx.get(top.results.valid):
+                found.results.append(ctx.get(top.results.payload))
+                found.cycles.append(cycle)
+            await ctx.tick()
+            cycle += 1
+
+    simulator = Simulator(top)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(drive)
+    simulator.run()
+    return found
+
+
+def by_verilator(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
+    """Run the circuit on Verilator: hundreds of times faster, once it has been built for this circuit."""
+    quiet = 1_000 + 8 * sum(top.chain.sizes)  # cycles: much longer than a step without a match
+    run = verilator.build(top).run({"steps": _in_words(steps, top.layout.step.size)}, quiet=quiet)
+    idle = run.probes["idle"].words
+    if not run.finished or not idle.size or not int(idle[-1]):
+        raise InternalError(f"The circuit stands still in cycle {run.cycles} before it has given every result")
+    seen = run.outputs["results"]
+    return Outcome(_of_words(seen.words), [int(cycle) for cycle in seen.cycles])
+
+
+SIMULATE: dict[str, Simulate] = {AMARANTH: by_amaranth, VERILATOR: by_verilator}
+
+
+def _in_words(numbers: Sequence[int], bits: int) -> NDArray[np.uint64]:
+    """Numbers of so many bits, each as words of 64 bits, the lowest first."""
+    count = -(-bits // _WORD)
+    words = [[number >> _WORD * k & (1 << _WORD) - 1 for k in range(count)] for number in numbers]
+    array = np.array(words, np.uint64).reshape(len(numbers), count)
+    return array[:, 0] if count == 1 else array
+
+
+def _of_words(words: NDArray[np.uint64]) -> list[int]:
+    rows = words.reshape(-1, 1 if words.ndim == 1 else words.shape[1]).tolist()
+    return [sum(word << _WORD * k for k, word in enumerate(row)) for row in rows]

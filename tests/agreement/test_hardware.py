@@ -1,0 +1,126 @@
+"""The circuit finds what the oracle finds, through `hf.join`."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast.judge import oracle
+from tests.judges.rows import multiset, result_of, schemas_of, tables_of
+from tests.sampling import sampled
+
+CASES = 300
+CHUNK = 15
+MOST_ROWS = 24
+PREDICATES = (
+    "r.k = s.k",
+    "r.k = s.k AND r.x < s.x",
+    "ABS(r.x - s.x) <= 2",
+    "r.x BETWEEN s.x - 1 AND s.x + 3 OR r.k <=> s.k",
+    "r.x <> s.x",
+    "r.k IS NULL AND s.x > 3",
+    "TRUE",
+    "FALSE",
+)
+
+
+class HardwareCase:
+    """A random join of two small tables, and a random circuit for it."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.tables = {name: _table(rng) for name in ("r", "s")}
+        kinds = rng.choice((("rows", "rows"),) * 3 + (("seconds", "seconds"), ("rows", "seconds"), ("seconds", "rows")))
+        windows = {name: f"{rng.choice((1, 2, 3, 4, 6, 8, 12))} {kind}" for name, kind in zip("rs", kinds, strict=True)}
+        if kinds == ("rows", "rows") and rng.random() < 0.4:
+            windows["s"] = windows["r"]
+        self.asked: dict[str, Any] = {"on": rng.choice(PREDICATES), "window": windows, "time": "ts"}
+        if rng.random() < 0.2:
+            self.asked["sequence"] = "x"
+            if kinds == ("rows", "rows") and rng.random() < 0.5:
+                self.asked["order"] = "arrival"
+        margin = rng.choice((1, 2, 3))
+        nested = rng.random() < 0.1
+        cores = 1 if nested else rng.randint(1, 8)
+        self.options = hf.HardwareOptions(
+            cores=None if nested else cores,
+            algorithm="nested_loop" if nested else "handshake",
+            segment=MOST_ROWS // cores + rng.randint(1, 3) if rng.random() < 0.2 else None,
+            memory=rng.choice((None, "registers", "ram")),
+            network=rng.choice(("tree", "adaptive")),
+            margin=margin,
+            core_buffer=margin + rng.choice((1, 2, 5)),
+            network_buffer=margin + rng.choice((1, 2, 5)),
+        )
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        join = hf.JoinSpec(("r", "s"), **self.asked).bind(schemas_of(self.tables))
+        return multiset(oracle.result(join, tables_of(self.tables)))
+
+    def found(self) -> Counter[tuple[Any, ...]]:
+        return multiset(result_of(hf.join(self.tables, **self.asked, engine="hardware", options=self.options)))
+
+    def __repr__(self) -> str:
+        return f"{self.asked} {self.options} { ({n: len(t) for n, t in self.tables.items()}) }"
+
+
+def _table(rng: random.Random) -> pa.Table:
+    """Some rows: spread over the time, in bursts, or all at once, with ties and NULLs."""
+    rows = rng.choice((0, 1, 5, 12, 20, 20, MOST_ROWS))
+    spread = rng.choice((1, 6, 20, 60))
+    start = rng.choice((0, 0, spread))
+    nulls = rng.choice((0, 0.2))
+    keys = rng.choice((1, 2, 4))
+    times = [(start + rng.randrange(spread)) * 1_000_000 for _ in range(rows)]
+    return pa.table(
+        {
+            "ts": pa.array([None if rng.random() < 0.03 else time for time in times], pa.timestamp("us")),
+            "k": pa.array([None if rng.random() < nulls else rng.randrange(keys) for _ in times], pa.int32()),
+            "x": pa.array([rng.randrange(-4, 5) for _ in times], pa.int8()),
+            "name": [f"row {number}" for number in range(rows)],
+        }
+    )
+
+
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 3))
+def test_the_circuit_equals_the_oracle(start: int) -> None:
+    check_seeds(range(start, start + CHUNK))
+
+
+def check_seeds(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        case = HardwareCase(seed)
+        assert case.expected() == case.found(), f"seed {seed}: {case}"
+
+
+@pytest.mark.parametrize("seed", sampled([3, 8, *range(1_000, 1_040)], 14))
+def test_the_circuit_on_verilator_equals_the_oracle(seed: int) -> None:
+    case = HardwareCase(seed)
+    case.options = replace(case.options, simulator="verilator")
+    assert case.expected() == case.found(), case
+
+
+def test_a_window_of_64_rows_in_4_cores() -> None:
+    # 64 rows in 4 cores: a chain as long as the window, in which no stamp travels
+    rng = random.Random(64)
+    case = HardwareCase(0)
+    case.tables = {
+        name: pa.table(
+            {
+                "ts": pa.array(sorted(rng.randrange(200) for _ in range(100)), pa.timestamp("s")),
+                "k": pa.array([rng.randrange(40) for _ in range(100)]),
+            }
+        )
+        for name in ("r", "s")
+    }
+    case.asked = {"on": "r.k = s.k", "window": "64 rows", "time": "ts"}
+    case.options = hf.HardwareOptions(cores=4)
+    assert case.expected() == case.found()
+    assert case.expected()

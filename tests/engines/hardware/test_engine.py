@@ -1,0 +1,111 @@
+"""What the hardware engine cannot do is refused, with an engine that can; any table rides along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast.engines.hardware.design import design
+from handfast.flow.batch import schema_of
+
+ROWS = pa.table(
+    {
+        "ts": pa.array([1, 2, 3], pa.timestamp("s", "UTC")),
+        "k": [1, 2, 1],
+        "price": [1.5, 2.5, 3.5],
+        "name": ["a", None, "c"],
+    }
+)
+ASKED: dict[str, Any] = {"on": "r.k = s.k", "window": "2 rows", "time": "ts", "engine": "hardware"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"how": "left"}, "gives matches alone, not how='left'; use engine='local' or 'spark'"),
+        ({"in_order": True}, "not in_order=True; use engine='local' or 'spark'"),
+        ({"on": "r.name = s.name"}, "text.*use engine 'local' or 'spark'"),
+        ({"on": "r.price < s.price"}, "floating point.*use engine 'local' or 'spark'"),
+        ({"on": hf.predicate(lambda r_k, s_k: r_k == s_k)}, "Python"),
+        ({"options": hf.HardwareOptions(cores=2, segment=1), "window": "3 rows"}, "it takes segment=2, or more cores"),
+        ({"options": hf.HardwareOptions(cores=1, segment=1), "window": "9 seconds"}, "holds up to 3 tuples"),
+    ],
+)
+def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(hf.UnsupportedError, match=message):
+        hf.join({"r": ROWS, "s": ROWS}, **{**ASKED, **changes})
+
+
+def test_three_streams_are_refused() -> None:
+    with pytest.raises(hf.UnsupportedError, match="joins two streams, not 3; use engine='local' or 'spark'"):
+        hf.join({"r": ROWS, "s": ROWS, "t": ROWS}, **{**ASKED, "on": "r.k = s.k AND s.k = t.k"})
+
+
+def test_a_stream_without_rows_gives_an_empty_result_with_its_columns() -> None:
+    found = hf.join({"r": ROWS.slice(0, 0), "s": ROWS}, **ASKED)
+    assert (0, 9) == found.shape
+    assert found.schema == hf.join({"r": ROWS, "s": ROWS}, **{**ASKED, "engine": "local"}).schema
+
+
+def test_columns_of_any_type_ride_along_and_select_chooses() -> None:
+    strange = ROWS.append_column("list", pa.array([[1], None, [2, 3]]))
+    asked = {**ASKED, "select": "s.list, r.name AS who, match_time"}
+    by_circuit = hf.join({"r": ROWS.to_pandas(), "s": strange}, **asked)
+    by_threads = hf.join({"r": ROWS, "s": strange}, **{**asked, "engine": "local"})
+    key = [("match_time", "ascending"), ("who", "ascending")]
+    assert by_threads.schema == by_circuit.schema
+    assert by_threads.sort_by(key).to_pylist() == by_circuit.sort_by(key).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("window", "cores", "segment", "rows", "compares"),
+    [
+        ("8 rows", 4, None, 100, False),  # as long as the window: position decides
+        ("8 rows", 3, None, 100, True),  # 9 slots
+        ("8 rows", 4, 3, 100, True),
+        ("100 rows", 4, None, 100, False),  # nothing ever expires
+        ("8 seconds", 4, None, 100, True),
+    ],
+)
+def test_stamps_travel_only_where_the_chain_is_longer_than_the_window(
+    window: str, cores: int, segment: int | None, rows: int, compares: bool
+) -> None:
+    spec = hf.JoinSpec(("r", "s"), "r.k = s.k", window=window, time="ts")
+    join = spec.bind(dict.fromkeys(("r", "s"), schema_of(ROWS.schema)))
+    options = hf.HardwareOptions(cores=cores, segment=segment)
+    assert compares == design(join, options, [rows, rows], [8, 8]).layout.compares_stamps
+
+
+def test_explain_draws_the_circuit_and_gives_its_reasons() -> None:
+    said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2))
+    assert (
+        said
+        == """\
+join of r and s on hardware
+  predicate  r.k = s.k
+  windows    r: 2 rows, s: 2 rows
+             s meets the last 2 rows of r and r meets the last 2 rows of s
+  chain      2 cores in lock step, each with segments in registers: 1 of r and 1 of s
+             because the windows hold up to 2 and 2 tuples of these inputs
+  stamps     none are compared
+             because what has a slot is what the windows hold
+  bits       68 for a tuple of r, 68 for a tuple of s, 4 for a result
+             what the predicate reads travels (r.k, s.k), and each tuple's place, which stands for its row
+  network    tree of mergers; buffers of 8, and of 8 behind every core
+             it is the smallest; with many matches the adaptive one is faster
+  admission  suspend
+             all stand still while a buffer has 3 free slots or fewer
+  result     r_ts, r_k, r_price, r_name, s_ts, s_k, s_price, s_name, match_time"""
+    )
+
+
+def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> None:
+    options = hf.HardwareOptions(algorithm="nested_loop", segment=9, memory="ram", network="adaptive")
+    said = hf.explain({"r": ROWS, "s": ROWS}, **{**ASKED, "on": "TRUE"}, options=options)
+    assert "2, each with a whole window in RAM: 9 of r and 9 of s" in said
+    assert "each core compares them" in said
+    assert "a ring of nodes over buffers of 8" in said
+    assert "no circuit" in hf.explain({"r": ROWS.slice(0, 0), "s": ROWS}, **ASKED)

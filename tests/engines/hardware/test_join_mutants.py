@@ -1,0 +1,96 @@
+"""Deliberate bugs in the chain of join cores: each is caught by a test that is named beside it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.agreement.test_hardware import check_seeds
+from tests.engines.hardware.test_handshake import check_chain, check_count_window
+from tests.engines.hardware.test_join_core import check_core
+from tests.engines.hardware.test_segment import check_segment
+from tests.engines.hardware.test_steps import check_order, check_stamps
+from tests.engines.hardware.test_top import check_idle
+
+ROOM = "handfast.engines.hardware"
+Check = Callable[[Any], None]  # runs a test's check on the broken module
+
+
+def core(sizes: tuple[int, int]) -> Check:
+    """test_a_core_finds_each_match_once_though_it_is_suspended_and_not_always_heard."""
+    return lambda broken: check_core(broken.JoinCore, sizes)
+
+
+def chain(broken: Any) -> None:
+    """test_cores_that_stand_still_now_and_then_stay_in_step."""
+    check_chain(broken.Handshake, 3, (2, 2))
+
+
+def segment(form: str) -> Check:
+    """test_a_segment_holds_the_last_slots_that_entered."""
+    return lambda broken: check_segment(getattr(broken, form), 3)
+
+
+def agreement(*seeds: int) -> Check:
+    """test_the_circuit_equals_the_oracle."""
+    return lambda broken: check_seeds(seeds)
+
+
+MUTANTS: list[tuple[str, str, str, Check]] = [
+    ("join_core", "(one_s.seq >= one_r.low) if", "1 if", agreement(*range(8))),
+    ("join_core", "one_r.seq >= one_s.low", "one_r.seq > one_s.low", agreement(*range(8))),
+    ("join_core", "found & (~self.suspend | waiting)", "found & ~self.suspend", core((4, 4))),
+    ("join_core", "Mux(found, self.results.valid & self.results.ready, ~self.suspend)", "~self.suspend", core((4, 4))),
+    ("join_core", "one_r.valid & one_s.valid &", "one_r.valid &", core((4, 4))),
+    ("join_core", "Mux(scans_r, self.sizes[R] - 1, self.sizes[S] - 1)", "self.sizes[S] - 1", core((2, 5))),
+    ("join_core", "r.shift.eq(self.r_shift)", "r.shift.eq(1)", core((4, 4))),
+    ("handshake", "Cat(core.ready for core in self.cores).all()", "self.cores[0].ready", chain),
+    ("handshake", "self.cores[from_right].s_out", "self.cores[from_right].s_in", chain),
+    ("segment", "slots[k - 1]", "slots[0]", segment("Segment")),
+    ("segment", "Mux(place == self.size - 1, 0, place + 1)", "place", segment("RamSegment")),
+    ("segment", "Mux(self.shift, following, place)", "place", segment("RamSegment")),
+    ("top", "chain.ready & (new == 0)", "chain.ready", lambda broken: check_idle(broken.JoinCircuit, "tree", 1, 1)),
+    ("top", "chain.ready & (new == 0)", "(new == 0)", lambda broken: check_idle(broken.JoinCircuit, "tree", 3, 2)),
+    ("steps", "< cores - 1", "< cores - 2", lambda broken: check_count_window(broken.flush_steps, 4, (2, 2))),
+    ("steps", 'side="right"', 'side="left"', lambda broken: check_stamps(broken.lowest_held, 0)),
+    ("steps", "            waiting = None", "            pass", lambda broken: check_order(broken.in_steps, 0)),
+    ("design", "window.rows == slots", "window.rows <= slots", agreement(*range(8))),
+    ("engine", "ranks[R] > ranks[S]", "ranks[R] < ranks[S]", agreement(*range(8))),
+]
+
+
+@pytest.mark.parametrize(("module", "right", "wrong", "check"), MUTANTS)
+def test_a_bug_in_the_join_is_caught(
+    module: str, right: str, wrong: str, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = with_bug(module, right, wrong, tmp_path, monkeypatch)
+    with pytest.raises(AssertionError):
+        check(broken)
+
+
+def with_bug(module: str, right: str, wrong: str, folder: Path, patch: pytest.MonkeyPatch) -> ModuleType:
+    """A module whose text is changed; what else uses it uses the changed one until the test is over."""
+    original = importlib.import_module(f"{ROOM}.{module}")
+    assert original.__file__ is not None
+    text = Path(original.__file__).read_text()
+    assert 1 == text.count(right), right
+    path = folder / f"{module}.py"
+    path.write_text(text.replace(right, wrong))
+    spec = importlib.util.spec_from_file_location(f"{ROOM}.{module}", path)
+    assert spec is not None and spec.loader is not None
+    broken = importlib.util.module_from_spec(spec)
+    patch.setitem(sys.modules, f"{ROOM}.{module}", broken)
+    patch.setattr(sys.modules[ROOM], module, broken)
+    spec.loader.exec_module(broken)
+    for user in [sys.modules[name] for name in list(sys.modules) if name.startswith(ROOM)]:
+        for name, value in list(vars(user).items()):
+            if getattr(value, "__module__", None) == broken.__name__ and hasattr(broken, name):
+                patch.setattr(user, name, getattr(broken, name))
+    return broken

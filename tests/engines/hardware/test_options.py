@@ -1,0 +1,44 @@
+"""Options that make no circuit are refused, with the rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import handfast as hf
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"cores": 0}, r"HardwareOptions\(cores=…\) must be a positive number, not 0"),
+        ({"cores": True}, "positive number, not True"),
+        ({"cores": 2, "algorithm": "nested_loop"}, "has two units: leave it out"),
+        ({"algorithm": "hash"}, "is one of 'handshake', 'nested_loop', not 'hash'"),
+        ({"segment": 0}, "positive number of tuples, not 0"),
+        ({"network": "star"}, "is one of 'tree', 'adaptive', not 'star'"),
+        ({"memory": "disk"}, "is one of None, 'registers', 'ram', not 'disk'"),
+        ({"admission": "throttle"}, "is one of 'suspend', not 'throttle'"),
+        ({"simulator": "pen"}, "not 'pen'"),
+        ({"margin": 0}, "learn one cycle late"),
+        ({"core_buffer": 3}, r"core_buffer=…\) must be more than its margin=3, not 3"),
+        ({"network_buffer": 1, "margin": 1}, r"network_buffer=…\) must be more than its margin=1, not 1"),
+    ],
+)
+def test_wrong_options_are_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(hf.SpecError, match=message):
+        hf.HardwareOptions(**asked)
+
+
+def test_long_runs_are_on_verilator_unless_asked_otherwise() -> None:
+    assert "amaranth" == hf.HardwareOptions(cores=4).simulator_for(50_000)
+    assert "verilator" == hf.HardwareOptions(cores=4).simulator_for(50_001)
+    assert "amaranth" == hf.HardwareOptions(simulator="amaranth").simulator_for(10**9)
+
+
+def test_long_segments_are_in_ram_unless_asked_otherwise() -> None:
+    assert not hf.HardwareOptions().in_ram(64)
+    assert hf.HardwareOptions().in_ram(65)
+    assert hf.HardwareOptions(memory="ram").in_ram(1)
+    assert not hf.HardwareOptions(memory="registers").in_ram(1_000)
