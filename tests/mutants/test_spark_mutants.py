@@ -354,7 +354,7 @@ def a_piece_that_was_cut_off_lost(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_piece_of_the_sequencer_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sequence.Sent, "piece", lambda self, stream, block: self._held.__setitem__(stream, block) or ())
+    patch.setattr(sequence.Dispatch, "piece", lambda self, stream, block: self._held.__setitem__(stream, block) or ())
 
 
 @mutant

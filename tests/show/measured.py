@@ -98,7 +98,7 @@ def windows() -> list[Line]:
     """What a join costs with few keys and short windows."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "windows.json"
-        done = _run([sys.executable, "-m", "benchmarks.windows", "--turns", "3", "--save", str(path)], ROOT)
+        done = _run([sys.executable, "-m", "benchmarks.windows", "--turns", "9", "--save", str(path)], ROOT)
         if not path.exists():
             return [Line("benchmarks.windows", f"exit {done.returncode}", "runs", False, _said(done))]
         result = json.loads(path.read_text())

@@ -35,8 +35,11 @@ class Output:
         self._plan = plan
         self._join = plan.join
         self._segments = segments
-        own = [field for field in plan.join.fields if field.stream is not None]
-        self._places = {f: plan.join.schemas[f.stream or 0].names.index(f.column) for f in own}
+        # By stream the places of the columns that the result has: no other is copied for a match.
+        self._places: list[list[int]] = [
+            sorted({names.index(field.column) for field in plan.join.fields if field.stream == stream})
+            for stream, names in enumerate(schema.names for schema in plan.join.schemas)
+        ]
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
     def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
@@ -83,7 +86,7 @@ class Output:
                 if over.any():
                     marks[over] = True
                     alone = block.take(over)
-                    yield self._given({stream: alone.batch}, alone.times, alone.seen)
+                    yield self._given({stream: alone.batch.select(self._places[stream])}, alone.times, alone.seen)
 
     def _semi(self, new: NewTuples, members: Members) -> Iterator[Block]:
         rows = members[0]
@@ -108,7 +111,10 @@ class Output:
     # -- the members of matches ------------------------------------------------------------------
 
     def _rows(self, new: NewTuples, stream: int, at: Positions) -> pa.RecordBatch:
-        return new.block.batch.take(pa.array(at)) if stream == new.stream else self._segments[stream].take(at)
+        places = self._places[stream]
+        if stream != new.stream:
+            return self._segments[stream].take(at, places)
+        return new.block.batch.select(places).take(pa.array(at))
 
     def _times(self, new: NewTuples, stream: int, at: Positions) -> Numbers:
         # by Arrow, which lets other threads run meanwhile
@@ -147,14 +153,14 @@ class Output:
 
     def _column(self, field: Field, members: dict[int, pa.RecordBatch], times: Numbers) -> pa.Array:
         if field.stream is None:
-            zone = self._type(0, self._join.times[0])
-            if pa.types.is_null(zone):
-                zone = next(rows.schema.field(self._join.times[k]).type for k, rows in members.items())
-            return pa.array(times).cast(pa.timestamp("us", zone.tz))
+            # A match has a stored member, and an unmatched row is one: the type of one time column is known.
+            known = (self._type(stream, column) for stream, column in enumerate(self._join.times))
+            zone = next(type_ for type_ in known if not pa.types.is_null(type_)).tz
+            return pa.array(times).cast(pa.timestamp("us", zone))
         rows = members.get(field.stream)
         if rows is None:
             return pa.nulls(len(times), self._type(field.stream, field.column))
-        return rows.column(self._places[field])
+        return rows.column(field.column)
 
     def _type(self, stream: int, column: str) -> Any:
         """The Arrow type of a column, as far as it is known."""

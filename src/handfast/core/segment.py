@@ -158,11 +158,11 @@ class Segment:
             self._starts[end - _FAN : end] = [start]
             end = len(self.blocks)
 
-    def take(self, positions: Positions) -> pa.RecordBatch:
-        """The stored tuples at these positions."""
+    def take(self, positions: Positions, places: list[int]) -> pa.RecordBatch:
+        """The stored tuples at these positions: the columns with these places."""
         owners = self._owners(positions)
         starts = np.array(self._starts)
-        return gather([block.batch for block in self.blocks], owners, positions - starts[owners])
+        return gather([block.batch.select(places) for block in self.blocks], owners, positions - starts[owners])
 
     def grouped(self, positions: Positions) -> Positions | None:
         """An order of these positions in which those of a block stand together; None if they already do."""

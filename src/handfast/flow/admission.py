@@ -17,11 +17,11 @@ from handfast.spec.join import ARRIVAL, BoundJoin
 def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | None, pa.RecordBatch | None]:
     """A stream's rows with a valid time, as a block, and the rejected ones, which have none."""
     asked = join.spec.streams[stream]
-    times, refused = admit_times(batch.column(join.times[stream]), asked.valid_from, asked.valid_to)
+    times, invalid = admit_times(batch.column(join.times[stream]), asked.valid_from, asked.valid_to)
     rejected = None
-    if refused.any():
-        rejected = batch.take(pa.array(np.flatnonzero(refused)))
-        rows = np.flatnonzero(~refused)
+    if invalid.any():
+        rejected = batch.take(pa.array(np.flatnonzero(invalid)))
+        rows = np.flatnonzero(~invalid)
         batch, times = batch.take(pa.array(rows)), times[rows]
     block = Block(batch, times, np.full(len(times), HOME, np.uint8)) if len(times) else None
     return block, rejected

@@ -155,9 +155,9 @@ def _together(column: pa.ChunkedArray) -> pa.Array:
 
 
 def admit_times(column: pa.Array, valid_from: int, valid_to: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The times of a batch in microseconds, and which are refused: NULL, or outside of what is valid."""
+    """The times of a batch in microseconds, and which are rejected: NULL, or outside of what is valid."""
     times = micros(column)
-    refused = (times < valid_from) | (times > valid_to)
+    rejected = (times < valid_from) | (times > valid_to)
     if column.null_count:
-        refused |= column.is_null().to_numpy(zero_copy_only=False)
-    return times, refused
+        rejected |= column.is_null().to_numpy(zero_copy_only=False)
+    return times, rejected

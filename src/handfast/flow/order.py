@@ -36,7 +36,7 @@ def by_sequence(
     """Each block's tuples by their `sequence` column, then by all columns; and the places of the values among all."""
     named = [b.batch.column(n) for b, n in zip(blocks, sequences, strict=True) if b is not None and n is not None]
     columns = [_widest(column) for column in named]
-    places = np.split(_ranks(pa.concat_arrays(columns)), np.cumsum([len(c) for c in columns])) if columns else []
+    places = np.split(_ordinals(pa.concat_arrays(columns)), np.cumsum([len(c) for c in columns])) if columns else []
     ordered: list[Block | None] = []
     keys: list[NDArray[np.int64]] = []
     for block in blocks:
@@ -77,8 +77,8 @@ def _order(batch: pa.RecordBatch, keys: NDArray[np.int64], sequence: str | None)
         tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
         rows = batch.take(pa.array(order[tied]))
         first = [rows.column(sequence)] if sequence is not None else []
-        ranks = [_ranks(column) for column in (*first, *rows.columns)]
-        order[tied] = order[tied][np.lexsort((*reversed(ranks), sorted_keys[tied]))]
+        ordinals = [_ordinals(column) for column in (*first, *rows.columns)]
+        order[tied] = order[tied][np.lexsort((*reversed(ordinals), sorted_keys[tied]))]
     return order
 
 
@@ -103,7 +103,7 @@ def by_rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield gather(given, owners[start : start + step], places[start : start + step])
 
 
-def _ranks(column: pa.Array) -> NDArray[np.int64]:
+def _ordinals(column: pa.Array) -> NDArray[np.int64]:
     """Each value's place in Spark's order: NULL first, NaN last."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -114,27 +114,29 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
             micros(column), mask=column.is_null().to_numpy(zero_copy_only=False)
         )  # Spark has no finer ones
     try:
-        ranks: NDArray[np.int64] = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+        ordinals: NDArray[np.int64] = (
+            pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+        )
     except (pa.ArrowNotImplementedError, TypeError):
-        return _ranks_of_values(column)
-    ranks[column.is_null().to_numpy(zero_copy_only=False)] = 0
+        return _ordinals_of_values(column)
+    ordinals[column.is_null().to_numpy(zero_copy_only=False)] = 0
     if pa.types.is_floating(column.type):
         nan = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)
-        ranks[nan] = len(column) + 1  # Arrow puts NaN beside NULL
-    return ranks
+        ordinals[nan] = len(column) + 1  # Arrow puts NaN beside NULL
+    return ordinals
 
 
-def _ranks_of_values(column: pa.Array) -> NDArray[np.int64]:
+def _ordinals_of_values(column: pa.Array) -> NDArray[np.int64]:
     # of a union's values, which have no order among each other, any order will do
     key = repr if pa.types.is_union(column.type) else _key
     keys: list[Any] = [key(value) for value in column.to_pylist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    ranks = np.zeros(len(keys), np.int64)
-    rank = 0
+    ordinals = np.zeros(len(keys), np.int64)
+    ordinal = 0
     for before, at in pairwise(order):
-        rank += keys[before] != keys[at]
-        ranks[at] = rank
-    return ranks
+        ordinal += keys[before] != keys[at]
+        ordinals[at] = ordinal
+    return ordinals
 
 
 def _key(value: Any) -> tuple[Any, ...]:

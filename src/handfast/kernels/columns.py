@@ -71,24 +71,24 @@ class ColumnReader:
         self._strings = strings
         self._ordered = reading.ordered
         self._derived = reading.derived
-        # at the start, so that no literal is added later and moves the ranks of strings already read
+        # at the start, so that no literal is added later and moves the ordinals of strings already read
         for text in reading.texts:
             strings.code(text)
 
     def read(self, stream: int, block: Block) -> Columns:
-        """The columns of a block. Strings are codes: `ranked` turns them into ranks where order matters."""
+        """The columns of a block. Strings are codes: `ordered` turns them into ordinals where order matters."""
         computation, batch = self._derived[stream], block.batch
         sources = {column: self._decode(batch.column(column.name), column.type) for column in computation.sources}
         data = computation.run(sources, self._strings, len(batch))
         return Columns([value for value, _ in data], [status for _, status in data], block.times, block.seen)
 
-    def ranked(self, columns: Sequence[Column], values: list[Array]) -> list[Array]:
-        """The columns with strings as ranks, if the predicate compares their order."""
+    def ordered(self, columns: Sequence[Column], values: list[Array]) -> list[Array]:
+        """The columns with strings as ordinals, if the predicate compares their order."""
         if not self._ordered:
             return values
-        ranks = self._strings.ranks()
+        ordinals = self._strings.ordinals()
         return [
-            ranks[value] if column.type.is_text and len(value) else value
+            ordinals[value] if column.type.is_text and len(value) else value
             for column, value in zip(columns, values, strict=True)
         ]
 
@@ -97,8 +97,8 @@ class ColumnReader:
         if not self._ordered and not self._program.filters:
             return columns
         inputs = [known.column for known in self._program.inputs[stream]]
-        ranked = self.ranked(inputs, columns.values)
-        return replace(columns, values=ranked, codes=columns.values, strings=self._strings)
+        ordered = self.ordered(inputs, columns.values)
+        return replace(columns, values=ordered, codes=columns.values, strings=self._strings)
 
     def literals(self, literals: tuple[Literal, ...]) -> NDArray[np.uint8]:
         """The buffer that a kernel reads its literals from."""

@@ -22,7 +22,7 @@ from handfast.spec.python_predicate import PythonPredicate
 
 
 def compares_order_of_strings(tree: Expr) -> bool:
-    """Whether strings are compared by order, which needs their ranks: codes only tell whether they are equal."""
+    """Whether strings are compared by order, which needs their ordinals: codes only tell whether they are equal."""
     return any(
         isinstance(node, Call) and node.op in (Op.LT, Op.LE) and node.args[0].type.is_text for node in walk(tree)
     )
@@ -114,7 +114,7 @@ class _Kernel:
         for column in self._sources:
             value, status = known[column]
             if self._ordered and column.type.is_text:
-                value = strings.ranks()[value]
+                value = strings.ordinals()[value]
             values.append(np.ascontiguousarray(value))
             statuses.append(status if status is not None else zeros)
         out = [np.empty(count, dtype(column.type)) for column in self._columns]
@@ -226,11 +226,11 @@ class _Choice:
         return {self.column: (values, status if status.any() else None)}
 
     def _extreme(self, args: list[tuple[Array, Status]], strings: StringTable) -> tuple[Array, Status]:
-        ranks = strings.ranks()
+        ordinals = strings.ordinals()
         errors = np.maximum.reduce([np.where(status == ERROR_STATUS, status, 0) for _, status in args])
         chosen = args[0]
         for value in args[1:]:
-            new, old = ranks[value[0]], ranks[chosen[0]]
+            new, old = ordinals[value[0]], ordinals[chosen[0]]
             better = new > old if self.call.op is Op.GREATEST else new < old
             chosen = _where((value[1] == 0) & (better | (chosen[1] != 0)), value, chosen)
         return chosen[0], np.maximum(chosen[1], errors).astype(np.uint8)

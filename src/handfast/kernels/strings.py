@@ -1,4 +1,4 @@
-"""Strings as numbers: equal strings have equal codes, and ranks order as the strings do."""
+"""Strings as numbers: equal strings have equal codes, and ordinals are in the order of the strings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-_GAP = 1 << 32  # between neighbouring ranks when all are newly given: room for strings that come between them
+_GAP = 1 << 32  # between neighbouring ordinals when all are newly given: room for strings that come between them
 _RUN = 1 << 16  # a string of a sorted run takes only this small a part of the gap, to leave room for the next
-_PART = 16  # one in so many strings may be ranked on its own before all are sorted again
+_PART = 16  # one in so many strings may be ordered on its own before all are sorted again
 
 
 def as_text(value: str | bytes) -> str:
@@ -21,20 +21,20 @@ def as_text(value: str | bytes) -> str:
 
 
 class StringTable:
-    """The distinct strings that a JoinCore holds. A code never changes; ranks may whenever a string is added.
+    """The distinct strings that a JoinCore holds. A code never changes; ordinals may whenever a string is added.
 
-    A new string is ranked between its neighbours, so that its cost does not grow with the strings that are known. Where
-    there is no room between them, or many strings are new, all are ranked anew.
+    A new string's ordinal lies between its neighbours', so that its cost does not grow with the strings that are known.
+    Where there is no room between them, or many strings are new, all get new ordinals.
     """
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
         self._texts: list[str] = []
-        self._ranks = np.empty(0, np.int64)  # by code; for `_ranked` of them it is known
-        self._ranked = 0
-        self._last: int | None = None  # the rank that was given last
+        self._ordinals = np.empty(0, np.int64)  # by code; for `_ordered` of them it is known
+        self._ordered = 0
+        self._last: int | None = None  # the ordinal that was given last
         self._sorted: list[str] = []
-        self._since: list[str] = []  # those that were ranked after the others had been sorted, in order as well
+        self._since: list[str] = []  # those that were ordered after the others had been sorted, in order as well
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -68,53 +68,53 @@ class StringTable:
         indices: NDArray[np.int32] = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
         return codes[indices]
 
-    def ranks(self) -> NDArray[np.int64]:
+    def ordinals(self) -> NDArray[np.int64]:
         """By code, numbers that order as the strings do: UTF-8 bytes order as code points do."""
-        if self._ranked < len(self):
-            if len(self) > len(self._ranks):
+        if self._ordered < len(self):
+            if len(self) > len(self._ordinals):
                 grown = np.empty(2 * len(self), np.int64)
-                grown[: self._ranked] = self._ranks[: self._ranked]
-                self._ranks = grown
-            if len(self) * (_PART - 1) > len(self._sorted) * _PART or not self._rank_each():
-                self._rank_all()
-            self._ranked = len(self)
-        return self._ranks[: self._ranked]
+                grown[: self._ordered] = self._ordinals[: self._ordered]
+                self._ordinals = grown
+            if len(self) * (_PART - 1) > len(self._sorted) * _PART or not self._order_each():
+                self._order_all()
+            self._ordered = len(self)
+        return self._ordinals[: self._ordered]
 
-    def _rank_each(self) -> bool:
-        """Rank the new strings between their neighbours, as far as there is room; whether there was for all."""
-        for code in range(self._ranked, len(self)):
+    def _order_each(self) -> bool:
+        """Order the new strings between their neighbours, as far as there is room; whether there was for all."""
+        for code in range(self._ordered, len(self)):
             text = self.text(code)
             low, high = self._neighbours(text)
             if high - low < 2:
                 return False
             near = max(1, (high - low) // _RUN)
             # strings that come one behind the other, up or down, leave room for those that follow
-            rank = low + near if low == self._last else high - near if high == self._last else (low + high) // 2
-            self._ranks[code] = self._last = rank
+            ordinal = low + near if low == self._last else high - near if high == self._last else (low + high) // 2
+            self._ordinals[code] = self._last = ordinal
             insort(self._since, text)
         return True
 
     def _neighbours(self, text: str) -> tuple[int, int]:
-        """The ranks that a new string's has to lie between."""
+        """The ordinals that a new string's has to lie between."""
         before, behind = [], []
         for run in self._runs():
             place = bisect_left(run, text)
             before += run[max(0, place - 1) : place]
             behind += run[place : place + 1]
-        lows, highs = ([int(self._ranks[self.find(near) or 0]) for near in nearest] for nearest in (before, behind))
+        lows, highs = ([int(self._ordinals[self.find(near) or 0]) for near in nearest] for nearest in (before, behind))
         low = max(lows) if lows else min(highs) - 2 * _GAP
         return low, min(highs) if highs else low + 2 * _GAP
 
     def _runs(self) -> list[list[str]]:
-        """All strings that are ranked, in runs that are sorted."""
+        """All strings that are ordered, in runs that are sorted."""
         return [self._sorted, self._since]
 
-    def _rank_all(self) -> None:
+    def _order_all(self) -> None:
         runs = self._runs()
         new = map(self.text, range(sum(map(len, runs)), len(self)))
         self._sorted, self._since = sorted(chain(*runs, new)), []  # quick: most of them are sorted already
         codes = [self.find(text) or 0 for text in self._sorted]
-        self._ranks[codes] = np.arange(len(codes)) * _GAP
+        self._ordinals[codes] = np.arange(len(codes)) * _GAP
 
     def scratch(self) -> StringTable:
         """A table with the same codes that takes in more strings without keeping them here."""
@@ -141,15 +141,15 @@ class _Scratch(StringTable):
         known = self._known.find(text)
         return known if known is not None else self._codes.get(text)
 
-    def ranks(self) -> NDArray[np.int64]:
-        if not self._ranked:
-            self._ranks = self._known.ranks().copy()
-            self._ranked, self._sorted, self._between = self._first, self._known._sorted, self._known._since
-        return super().ranks()
+    def ordinals(self) -> NDArray[np.int64]:
+        if not self._ordered:
+            self._ordinals = self._known.ordinals().copy()
+            self._ordered, self._sorted, self._between = self._first, self._known._sorted, self._known._since
+        return super().ordinals()
 
     def _runs(self) -> list[list[str]]:
         return [self._sorted, self._between, self._since]
 
-    def _rank_all(self) -> None:
-        super()._rank_all()
+    def _order_all(self) -> None:
+        super()._order_all()
         self._between = []

@@ -72,15 +72,15 @@ def encoded(results: Iterable[Any], type_: Type, strings: StringTable) -> tuple[
 
 
 def literal_buffer(literals: tuple[Literal, ...], strings: StringTable, *, ordered: bool) -> NDArray[np.uint8]:
-    """The buffer that a kernel reads its literals from; text as codes, or as ranks where its order matters."""
+    """The buffer that a kernel reads its literals from; text as codes, or as ordinals where its order matters."""
     codes = {
         literal.value: strings.code(as_text(literal.value))
         for literal in literals
         if isinstance(literal.value, str | bytes)
     }
     if ordered and codes:
-        ranks = strings.ranks()  # after all have a code: a new string can change the ranks of others
-        codes = {text: int(ranks[code]) for text, code in codes.items()}
+        ordinals = strings.ordinals()  # after all have a code: a new string can change the ordinals of others
+        codes = {text: int(ordinals[code]) for text, code in codes.items()}
     buffer = bytearray()
     for literal in literals:
         value, kind = literal.value, literal.type.kind

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.merger import BufferlessMerger, Merger, RoundRobinMerger
-from handfast.engines.hardware.model import tree_state, tree_step
+from handfast.engines.hardware.model.network import tree_state, tree_step
 from handfast.errors import SpecError
 from tests.engines.hardware.traffic import (
     PATTERNS,

@@ -25,12 +25,12 @@ def describe(design: Design) -> str:
 
 def _chain(design: Design) -> tuple[str, str, str]:
     of = " and ".join(f"{size} of {name}" for size, name in zip(design.sizes, design.join.spec.names, strict=True))
-    where = "RAM" if design.in_ram else "registers"
+    where = "RAM" if design.shape.ram else "registers"
     held = " and ".join(f"{most:,}" for most in design.held)
     why = f"because the windows hold up to {held} tuples of these inputs"
     if design.options.algorithm == NESTED_LOOP:
         return "units", f"2, each with a whole window in {where}: {of}", why
-    cores = design.topology.cores
+    cores = design.shape.cores
     return "chain", f"{cores} core{'s' * (cores > 1)} in lock step, each with segments in {where}: {of}", why
 
 

@@ -8,18 +8,13 @@ from typing import Any
 
 from amaranth.hdl import Module
 
-from handfast.engines.hardware.adaptive import AdaptiveNetwork
-from handfast.engines.hardware.fifo import Fifo
-from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.layout import JoinLayout, lay_out
-from handfast.engines.hardware.nested_loop import NestedLoop
-from handfast.engines.hardware.options import ADAPTIVE, NESTED_LOOP, HardwareOptions
+from handfast.engines.hardware.options import NESTED_LOOP, HardwareOptions
 from handfast.engines.hardware.predicate import predicate
-from handfast.engines.hardware.steps import flush_steps
+from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.top import JoinCircuit
-from handfast.engines.hardware.tree import TreeNetwork
 from handfast.errors import UnsupportedError
-from handfast.flow.topology import STREAMS, ChainTopology
+from handfast.flow.topology import STREAMS
 from handfast.spec.join import BoundJoin
 from handfast.spec.window import CountWindow
 
@@ -36,43 +31,28 @@ class Design:
 
     join: BoundJoin
     options: HardwareOptions
-    topology: ChainTopology
     held: tuple[int, int]
     sizes: tuple[int, int]
     layout: JoinLayout
 
     @property
-    def in_ram(self) -> bool:
-        """Whether the segments are in RAM."""
-        return self.options.in_ram(max(self.sizes))
-
-    @property
-    def flush(self) -> int:
-        """How many empty steps bring the last tuples past each other."""
-        return 0 if self.options.algorithm == NESTED_LOOP else flush_steps(self.topology.cores, self.sizes)
-
-    @property
-    def cycles_per_step(self) -> int:
-        """How many cycles a step takes that shifts both streams, where no result has to wait."""
-        return 3 + max(self.sizes) if self.options.algorithm == NESTED_LOOP else 5 + sum(self.sizes)
+    def shape(self) -> CircuitShape:
+        """What the circuit does in which cycle."""
+        options = self.options
+        return CircuitShape(
+            cores=options.chain_length,
+            sizes=self.sizes,
+            algorithm=options.algorithm,
+            ram=options.in_ram(max(self.sizes)),
+            network=options.network,
+            core_buffer=options.core_buffer,
+            network_buffer=options.network_buffer,
+            margin=options.margin,
+        )
 
     def build(self) -> JoinCircuit:
         """The circuit."""
-        options, width, ram = self.options, self.layout.result_width, self.in_ram
-        chain: Handshake | NestedLoop
-        if options.algorithm == NESTED_LOOP:
-            chain = NestedLoop(layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram)
-        else:
-            chain = Handshake(
-                topology=self.topology, layout=self.layout, matches=self._matches, sizes=self.sizes, ram=ram
-            )
-        inputs = len(chain.results)
-        if options.network == ADAPTIVE:
-            ring = AdaptiveNetwork(n=inputs, width=width, depth=options.network_buffer, margin=options.margin)
-            return JoinCircuit(chain=chain, network=ring, buffers=[])
-        tree = TreeNetwork(n=inputs, width=width, depth=options.network_buffer, margin=options.margin)
-        buffers = [Fifo(width=width, depth=options.core_buffer, margin=options.margin) for _ in range(inputs)]
-        return JoinCircuit(chain=chain, network=tree, buffers=buffers)
+        return self.shape.build(self.layout, self._matches)
 
     def _matches(self, m: Module, r: Any, s: Any) -> Any:
         inputs = self.layout.r.values(r) | self.layout.s.values(s)
@@ -100,7 +80,7 @@ def design(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held:
             )
     compares = any(not _is_exact(join, k, sizes[k] * cores, rows[k]) for k in STREAMS)
     layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=compares)
-    return Design(join, options, ChainTopology(cores), (held[0], held[1]), (sizes[0], sizes[1]), layout)
+    return Design(join, options, (held[0], held[1]), (sizes[0], sizes[1]), layout)
 
 
 def _is_exact(join: BoundJoin, stream: int, slots: int, rows: int) -> bool:

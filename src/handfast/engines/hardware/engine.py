@@ -32,8 +32,8 @@ def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: Hardwar
     if len(blocks) < len(spec.streams):  # a stream without a row matches nothing
         return schema.empty_table()
     made, lows = _designed(join, blocks, options)
-    steps = words(made.layout, blocks, lows, made.flush)
-    outcome = SIMULATE[options.simulator_for(len(steps) * made.cycles_per_step)](made.build(), steps)
+    steps = words(made.layout, blocks, lows, made.shape.flush)
+    outcome = SIMULATE[options.simulator_for(len(steps) * made.shape.cycles_per_step)](made.build(), steps)
     r, s = np.array([made.layout.pair(result) for result in outcome.results], np.int64).reshape(-1, 2).T
     return pa.Table.from_batches(narrowed([_rows(join, blocks, r, s, schema)], schema), schema)
 

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from handfast.engines.hardware.admission import Suspend
+from handfast.engines.hardware.admission import DELAY, Suspend
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.nested_loop import NestedLoop
@@ -22,6 +22,7 @@ class JoinCircuit(wiring.Component):
         network: Any merging network with an input for each core.
         buffers: The FIFO behind each core; empty where the cores give their results to the network directly
             [OGE §6.2.1].
+        delay: Flip-flops between the flags of the FIFOs and the cores; see `Suspend`.
 
     Attributes:
         fifos: All FIFOs, those of the cores first.
@@ -32,10 +33,11 @@ class JoinCircuit(wiring.Component):
         idle: No step is being worked on and no result is under way: every match of the steps so far has come out.
     """
 
-    def __init__(self, *, chain: Handshake | NestedLoop, network: Any, buffers: list[Fifo]) -> None:
+    def __init__(self, *, chain: Handshake | NestedLoop, network: Any, buffers: list[Fifo], delay: int = DELAY) -> None:
         self.chain = chain
         self.network = network
         self.buffers = buffers
+        self.delay = delay
         self.fifos: list[Fifo] = [*buffers, *network.fifos]
         self.layout = chain.layout
         super().__init__(
@@ -50,7 +52,7 @@ class JoinCircuit(wiring.Component):
         m = Module()
         m.submodules.chain = chain = self.chain
         m.submodules.network = network = self.network
-        m.submodules.admission = admission = Suspend(n=len(self.buffers) + 1)
+        m.submodules.admission = admission = Suspend(n=len(self.buffers) + 1, delay=self.delay)
         connect(m, flipped(self.steps), chain.steps)
         connect(m, network.output, flipped(self.results))
         for core, (found, entry) in enumerate(zip(chain.results, network.inputs, strict=True)):

@@ -26,7 +26,7 @@ from handfast.engines.spark.arrivals import Arrivals, admit, gather
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.core_keys import core_key
-from handfast.engines.spark.output import Output, as_frame, measure
+from handfast.engines.spark.output import OutputRow, as_frame, measure
 from handfast.engines.spark.rows import LATE, REJECTED, RefusedRows, count_rows, pack_rows
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
@@ -68,7 +68,7 @@ class JoinProcessor(StatefulProcessor):
         for few in together(self._run(self._numbers[key[0]], rows), measure, self._limit):
             yield as_frame(few)
 
-    def _run(self, number: int, rows: Iterator[pd.DataFrame]) -> Iterator[Output]:
+    def _run(self, number: int, rows: Iterator[pd.DataFrame]) -> Iterator[OutputRow]:
         arrivals = gather(rows, len(self._plan.join.schemas), self._limit)
         before, admission, share, core = self._recall()
         admitted, refused, horizon = self._admit(admission, arrivals)
@@ -77,7 +77,7 @@ class JoinProcessor(StatefulProcessor):
         given = _steps(core, admitted, horizon, self._limit)
         for batch in gathered(by_rank(given) if self._plan.join.spec.in_order else given, self._limit):
             matches += batch.num_rows
-            yield Output.of_matches(batch)
+            yield OutputRow.of_matches(batch)
         expired = [after - then for after, then in zip(core.expired, gone, strict=True)]
         share = Metrics(
             {
@@ -95,8 +95,8 @@ class JoinProcessor(StatefulProcessor):
             None if horizon.time == NEVER else horizon.time,
             newest=latest([share.newest, arrivals.progress.reached(self._plan.join.spec.names)]),
         )
-        yield from map(Output.of_refused, refused)
-        yield Output.of_metrics(number, self._plan.cores, share)
+        yield from map(OutputRow.of_refused, refused)
+        yield OutputRow.of_metrics(number, self._plan.cores, share)
         self._remember(before, admission, share, core)
 
     def close(self) -> None:

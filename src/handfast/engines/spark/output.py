@@ -24,7 +24,7 @@ MATCHES, METRICS = "matches", "metrics"  # the kinds, besides those of refused r
 SHARE = "metrics"  # the column of a core's counters
 
 
-class Output(NamedTuple):
+class OutputRow(NamedTuple):
     """One row that a core gives. Its columns in Spark have these names, in this order.
 
     Attributes:
@@ -40,30 +40,30 @@ class Output(NamedTuple):
     metrics: str | None = None
 
     @staticmethod
-    def of_matches(matches: pa.RecordBatch) -> Output:
-        return Output(MATCHES, rows=pack_rows(matches))
+    def of_matches(matches: pa.RecordBatch) -> OutputRow:
+        return OutputRow(MATCHES, rows=pack_rows(matches))
 
     @staticmethod
-    def of_refused(refused: RefusedRows) -> Output:
-        return Output(refused.kind, refused.stream, refused.rows)
+    def of_refused(refused: RefusedRows) -> OutputRow:
+        return OutputRow(refused.kind, refused.stream, refused.rows)
 
     @staticmethod
-    def of_metrics(core: int, cores: int, share: Metrics) -> Output:
-        return Output(METRICS, metrics=as_share(core, cores, share))
+    def of_metrics(core: int, cores: int, share: Metrics) -> OutputRow:
+        return OutputRow(METRICS, metrics=as_share(core, cores, share))
 
 
-def measure(row: Output) -> tuple[int, int]:
+def measure(row: OutputRow) -> tuple[int, int]:
     """How large an output row is: one row, and its bytes."""
     return 1, len(row.rows or b"")
 
 
-def as_frame(rows: Sequence[Output]) -> pd.DataFrame:
+def as_frame(rows: Sequence[OutputRow]) -> pd.DataFrame:
     """Output rows as Spark takes them from a stateful operator."""
     import numpy as np  # here, as pandas: see above
     import pandas as pd
 
     columns = (np.array(column, object) for column in zip(*rows, strict=True))
-    return pd.DataFrame(dict(zip(Output._fields, columns, strict=True)))
+    return pd.DataFrame(dict(zip(OutputRow._fields, columns, strict=True)))
 
 
 def is_of(kind: str, stream: int | None = None) -> str:

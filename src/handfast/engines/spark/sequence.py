@@ -48,15 +48,15 @@ class SequenceProcessor(StatefulProcessor):
         arrivals = gather(rows, len(join.schemas), self._limit)
         admission, stamper, before = self._recall()
         admitted, late = admit(admission, arrivals)
-        sent = Sent(self._plan)
+        dispatch = Dispatch(self._plan)
         for stream, block in stamp(stamper, admitted, admission.watermark, self._limit):
-            for row in sent.piece(stream, block):
+            for row in dispatch.piece(stream, block):
                 yield as_frame([row])
         horizon = Horizon(admission.watermark, tuple(stamper.counts))
         for stream, waiting in enumerate(stamper.waiting):
             count = sum(map(len, waiting))
             told = Punctuation(arrivals.rows(stream), admission.progress, horizon=horizon, waiting=count)
-            for row in sent.last(stream, told):
+            for row in dispatch.last(stream, told):
                 yield as_frame([row])
         late_rows = [RefusedRows(LATE, k, pack_rows(block.batch)) for k, own in enumerate(late) for block in own]
         for refused in (*arrivals.refused, *late_rows):
@@ -85,7 +85,7 @@ class SequenceProcessor(StatefulProcessor):
         self._state.update((json.dumps(state), self._about))
 
 
-class Sent:
+class Dispatch:
     """The stamped pieces of a batch on their way to the cores; each stream's last piece brings its punctuation."""
 
     def __init__(self, plan: Plan) -> None:
@@ -154,13 +154,15 @@ def sequence_bounded(plan: Plan, limit: Limit = LIMIT) -> Run:
 
     def run(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pieces = read_blocks(batches, len(plan.join.schemas))
-        stamper, sent = Stamper(plan.join), Sent(plan)
+        stamper, dispatch = Stamper(plan.join), Dispatch(plan)
         for stream, block in stamp(stamper, pieces, END, limit):
-            for row in sent.piece(stream, block):
+            for row in dispatch.piece(stream, block):
                 yield as_batch([row])
         horizon = Horizon(END, tuple(stamper.counts))
         for stream, own in enumerate(pieces):
-            for row in sent.last(stream, Punctuation(sum(map(len, own)), Progress.start(len(pieces)), horizon=horizon)):
+            for row in dispatch.last(
+                stream, Punctuation(sum(map(len, own)), Progress.start(len(pieces)), horizon=horizon)
+            ):
                 yield as_batch([row])
 
     return run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
-from handfast.engines.hardware.model import adaptive_state, adaptive_step, tree_state, tree_step
+from handfast.engines.hardware.model.network import adaptive_state, adaptive_step, tree_state, tree_step
 from handfast.engines.hardware.tree import TreeNetwork
 from tests.engines.hardware.traffic import PATTERNS, SINKS, differences, run, run_model, simulate, traffic
 

@@ -1,0 +1,1 @@
+"""Fast models of the circuits, equal to them cycle by cycle: arrays and compiled loops."""

@@ -1,0 +1,108 @@
+"""The shape of a circuit: all numbers and choices that say what it does in which cycle, whatever its tuples are.
+
+The circuit is built from it, and the fast model runs by it, so that both can be held against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from handfast.engines.hardware.adaptive import NORTH_LAST, PORT_TIES, AdaptiveNetwork, NorthLast, Order
+from handfast.engines.hardware.admission import DELAY
+from handfast.engines.hardware.fifo import LATENCY, MARGIN, Fifo
+from handfast.engines.hardware.handshake import Handshake
+from handfast.engines.hardware.join_core import Matches
+from handfast.engines.hardware.layout import JoinLayout
+from handfast.engines.hardware.merger import CYCLES, WRITES
+from handfast.engines.hardware.nested_loop import UNITS, NestedLoop
+from handfast.engines.hardware.options import ADAPTIVE, HANDSHAKE, NESTED_LOOP, TREE
+from handfast.engines.hardware.steps import flush_steps
+from handfast.engines.hardware.top import JoinCircuit
+from handfast.engines.hardware.tree import MergerKind, TreeNetwork
+from handfast.flow.topology import ChainTopology
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitShape:
+    """What a circuit is made of. Where a value has a default, it is that of the component it belongs to.
+
+    Attributes:
+        cores: Join cores of the chain; 1 for the nested-loop join.
+        sizes: The slots of the R and of the S segment of each core.
+        ram: Whether segments are in RAM, not in registers; it changes no cycle.
+        core_buffer: Slots of the FIFO behind each core; an adaptive network's cores have none.
+        network_buffer: Slots of each FIFO of the network; of a tree also one number for each level from the root on.
+        margin, latency: Of every FIFO.
+        merger, fan_in, cycles, writes, cycles_per_result: Of a tree; see `TreeNetwork`.
+        port_ties, rank_ties, north_last: Of an adaptive network; see `RingNode`.
+        delay: Flip-flops between the flags of the FIFOs and the cores; see `Suspend`.
+    """
+
+    cores: int
+    sizes: tuple[int, int]
+    algorithm: str = HANDSHAKE
+    ram: bool = False
+    network: str = TREE
+    core_buffer: int = 8
+    network_buffer: int | Sequence[int] = 8
+    margin: int = MARGIN
+    latency: int = LATENCY
+    merger: MergerKind = "states"
+    fan_in: int = 2
+    cycles: int = CYCLES
+    writes: tuple[int, int] = WRITES
+    cycles_per_result: int = 1
+    port_ties: Order = PORT_TIES
+    rank_ties: Literal["E", "W"] = "E"
+    north_last: NorthLast = NORTH_LAST
+    delay: int = DELAY
+
+    @property
+    def inputs(self) -> int:
+        """How many streams of results the network merges."""
+        return UNITS if self.algorithm == NESTED_LOOP else self.cores
+
+    @property
+    def flush(self) -> int:
+        """How many empty steps bring the last tuples past each other."""
+        return 0 if self.algorithm == NESTED_LOOP else flush_steps(self.cores, self.sizes)
+
+    @property
+    def cycles_per_step(self) -> int:
+        """How many cycles a step takes that shifts both streams, where no result has to wait."""
+        return 3 + max(self.sizes) if self.algorithm == NESTED_LOOP else 5 + sum(self.sizes)
+
+    def build(self, layout: JoinLayout, matches: Matches) -> JoinCircuit:
+        """The circuit, for tuples that lie so in bits and match by this logic."""
+        chain: Handshake | NestedLoop
+        if self.algorithm == NESTED_LOOP:
+            chain = NestedLoop(layout=layout, matches=matches, sizes=self.sizes, ram=self.ram)
+        else:
+            topology = ChainTopology(self.cores)
+            chain = Handshake(topology=topology, layout=layout, matches=matches, sizes=self.sizes, ram=self.ram)
+        fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin, "latency": self.latency}
+        if self.network == ADAPTIVE:
+            assert isinstance(self.network_buffer, int)
+            ring = AdaptiveNetwork(
+                n=self.inputs,
+                depth=self.network_buffer,
+                port_ties=self.port_ties,
+                rank_ties=self.rank_ties,
+                north_last=self.north_last,
+                **fifos,
+            )
+            return JoinCircuit(chain=chain, network=ring, buffers=[], delay=self.delay)
+        tree = TreeNetwork(
+            n=self.inputs,
+            depth=self.network_buffer,
+            merger=self.merger,
+            fan_in=self.fan_in,
+            cycles=self.cycles,
+            writes=self.writes,
+            cycles_per_result=self.cycles_per_result,
+            **fifos,
+        )
+        buffers = [Fifo(depth=self.core_buffer, **fifos) for _ in range(self.inputs)]
+        return JoinCircuit(chain=chain, network=tree, buffers=buffers, delay=self.delay)
