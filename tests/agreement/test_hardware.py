@@ -58,6 +58,7 @@ class HardwareCase:
             margin=margin,
             core_buffer=margin + rng.choice((1, 2, 5)),
             network_buffer=margin + rng.choice((1, 2, 5)),
+            comparisons=rng.choice((1, 1, 2, 3, 5)),
         )
 
     def expected(self) -> Counter[tuple[Any, ...]]:

@@ -8,7 +8,8 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from handfast.engines.hardware.join_core import JoinCore, Matches
+from handfast.engines.hardware.comparisons import Matches
+from handfast.engines.hardware.join_core import JoinCore
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.flow.topology import ChainTopology, R, S
 
@@ -22,6 +23,7 @@ class Handshake(wiring.Component):
         matches: The predicate's circuit.
         sizes: The slots of the R and of the S segment of a core.
         ram: Whether the segments are in RAM, not in registers.
+        comparisons: How many slots a core compares a new tuple with at a time.
 
     Ports:
         steps: What enters; a step is taken when all cores wait for one and none is suspended.
@@ -38,11 +40,15 @@ class Handshake(wiring.Component):
         matches: Matches,
         sizes: tuple[int, int],
         ram: bool = False,
+        comparisons: int = 1,
     ) -> None:
         self.topology = topology
         self.layout = layout
         self.sizes = sizes
-        self.cores = [JoinCore(layout=layout, matches=matches, sizes=sizes, ram=ram) for _ in range(topology.cores)]
+        self.cores = [
+            JoinCore(layout=layout, matches=matches, sizes=sizes, ram=ram, comparisons=comparisons)
+            for _ in range(topology.cores)
+        ]
         super().__init__(
             {
                 "steps": In(stream.Signature(unsigned(layout.step.size))),

@@ -34,6 +34,8 @@ class HardwareOptions:
         segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
             that is too short for them is refused.
         memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
+        comparisons: How many tuples of a segment a new tuple is compared with at a time: as many predicate circuits in
+            each core, and a scan is that many times shorter.
         network: How results are collected: "tree", binary, with a buffer in every merger and behind every core, or
             "adaptive", a ring of nodes that spreads them over its buffers.
         core_buffer: How many results fit into the buffer behind a core; the adaptive network's cores have none.
@@ -48,6 +50,7 @@ class HardwareOptions:
     algorithm: str = HANDSHAKE
     segment: int | None = None
     memory: str | None = None
+    comparisons: int = 1
     network: str = TREE
     core_buffer: int = 8
     network_buffer: int = 8
@@ -64,6 +67,8 @@ class HardwareOptions:
             )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
+        if not _is_number(self.comparisons, 1):
+            raise SpecError(f"HardwareOptions(comparisons=…) must be a positive number, not {self.comparisons!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
