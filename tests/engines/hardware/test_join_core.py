@@ -1,4 +1,4 @@
-"""A join core finds what immediate scan finds, whatever stands behind it, in the cycles of the thesis."""
+"""Join cores of both kinds find what immediate scan finds, whatever stands behind them, in the cycles they promise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
+from handfast.engines.hardware.eager_core import EagerCore
 from handfast.engines.hardware.join_core import JoinCore
 from tests.engines.hardware.plain_chain import EMPTY, LAYOUT, PlainChain, Slot, random_steps, same_key
+
+BESIDE = Slot(1_000, 1)  # a tuple that is not to be taken
 
 
 def run(core: JoinCore, bench: Any) -> None:
@@ -20,21 +23,22 @@ def run(core: JoinCore, bench: Any) -> None:
 
 
 def offer(ctx: Any, core: JoinCore, step: Any) -> None:
-    """Put a step at the ports of the core."""
+    """Put a step at the ports of the core; a neighbour has a tuple there also where the stream does not shift."""
     for slot, entry, shift, stream in ((step[0], core.r_in, core.r_shift, 0), (step[1], core.s_in, core.s_shift, 1)):
         ctx.set(shift, slot is not None)
-        ctx.set(entry.as_value(), 0 if slot in (None, EMPTY) else slot.word(stream))
+        ctx.set(entry.as_value(), 0 if slot is EMPTY else (slot or BESIDE).word(stream))
 
 
+@pytest.mark.parametrize("kind", [JoinCore, EagerCore])
 @pytest.mark.parametrize("ram", [False, True])
 @pytest.mark.parametrize(
     ("sizes", "comparisons"),
     [((1, 1), 1), ((4, 4), 1), ((2, 5), 1), ((3, 1), 1), ((4, 4), 2), ((3, 5), 2), ((5, 1), 3), ((2, 3), 4)],
 )
 def test_a_core_finds_each_match_once_though_it_is_suspended_and_not_always_heard(
-    sizes: tuple[int, int], comparisons: int, ram: bool
+    kind: type[JoinCore], sizes: tuple[int, int], comparisons: int, ram: bool
 ) -> None:
-    check_core(JoinCore, sizes, comparisons, ram)
+    check_core(kind, sizes, comparisons, ram)
 
 
 def check_core(kind: type[JoinCore], sizes: tuple[int, int], comparisons: int = 1, ram: bool = False) -> None:
@@ -45,7 +49,7 @@ def check_core(kind: type[JoinCore], sizes: tuple[int, int], comparisons: int = 
     async def bench(ctx: Any) -> None:
         for step in random_steps(rng, 60, keys=2):
             (expected,) = plain.step(step)
-            offer(ctx, core, step)
+            offer(ctx, core, step)  # it stays at the ports, as long as the step lasts
             assert ctx.get(core.ready)
             ctx.set(core.start, 1)
             found, offered, limit = [], None, 1_000
@@ -81,6 +85,24 @@ def check_core(kind: type[JoinCore], sizes: tuple[int, int], comparisons: int = 
 )
 def test_a_step_takes_the_cycles_of_the_thesis(comparisons: int, shifts: tuple[int, int], cycles: int) -> None:
     core = JoinCore(layout=LAYOUT, matches=same_key, sizes=(8, 8), comparisons=comparisons)
+    assert [cycles] == cycles_of(core, [[Slot(0, 1), Slot(0, 2)]], shifts)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "comparisons", "shifts", "cycles"),
+    [
+        ((8, 8), 1, (1, 1), 1 + 8),  # [000 A.2]: as many comparisons as the longer segment has slots
+        ((8, 5), 1, (1, 1), 1 + 8),
+        ((8, 5), 1, (1, 0), 1 + 5),  # what brings no tuple scans nothing
+        ((8, 5), 1, (0, 1), 1 + 8),
+        ((8, 5), 3, (1, 1), 1 + 3),
+        ((8, 5), 8, (1, 1), 1 + 1),
+    ],
+)
+def test_an_eager_step_takes_the_cycles_of_the_longer_scan(
+    sizes: tuple[int, int], comparisons: int, shifts: tuple[int, int], cycles: int
+) -> None:
+    core = EagerCore(layout=LAYOUT, matches=same_key, sizes=sizes, comparisons=comparisons)
     assert [cycles] == cycles_of(core, [[Slot(0, 1), Slot(0, 2)]], shifts)
 
 

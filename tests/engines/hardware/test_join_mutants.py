@@ -24,9 +24,9 @@ ROOM = "handfast.engines.hardware"
 Check = Callable[[Any], None]  # runs a test's check on the broken module
 
 
-def core(sizes: tuple[int, int]) -> Check:
+def core(sizes: tuple[int, int], kind: str = "JoinCore") -> Check:
     """test_a_core_finds_each_match_once_though_it_is_suspended_and_not_always_heard."""
-    return lambda broken: check_core(broken.JoinCore, sizes)
+    return lambda broken: check_core(getattr(broken, kind), sizes)
 
 
 def chain(broken: Any) -> None:
@@ -49,6 +49,11 @@ def agreement(*seeds: int) -> Check:
     return lambda broken: check_seeds(seeds)
 
 
+S_AFTER_THE_SCAN = """s.entering.eq(new_s),
+            s.shift.eq(ends & brings_s),"""
+S_BEFORE_THE_SCAN = """s.entering.eq(self.s_in),
+            s.shift.eq(self.start & self.s_shift),"""
+
 MUTANTS: list[tuple[str, str, str, Check]] = [
     ("comparisons", "(s.seq >= r.low) if", "1 if", agreement(*range(8))),
     ("comparisons", "(r.seq >= s.low)", "(r.seq > s.low)", agreement(*range(8))),
@@ -60,6 +65,13 @@ MUTANTS: list[tuple[str, str, str, Check]] = [
     ("comparisons", "r.valid & s.valid &", "r.valid &", comparing),
     ("join_core", "Mux(scans_r, r.groups - 1, s.groups - 1)", "s.groups - 1", core((2, 5))),
     ("join_core", "r.shift.eq(self.r_shift)", "r.shift.eq(1)", core((4, 4))),
+    # R shifts after the scan: the two tuples of a step cross and never meet, and one that has left is met
+    ("eager_core", "self.start & self.r_shift),", "ends & brings_r),", core((4, 4), "EagerCore")),
+    # S shifts before the scan: the two tuples of a step meet twice, and one that leaves is not met
+    ("eager_core", S_AFTER_THE_SCAN, S_BEFORE_THE_SCAN, core((4, 4), "EagerCore")),
+    ("eager_core", "brings_r & (after <= s.groups)", "brings_r", core((5, 2), "EagerCore")),  # the last group twice
+    ("eager_core", "~brings_s | (after >= r.groups)", "1", core((5, 2), "EagerCore")),  # the rest of R is left out
+    ("eager_core", "scans & brings_s &", "scans &", core((4, 4), "EagerCore")),  # a step without S scans R
     ("handshake", "Cat(core.ready for core in self.cores).all()", "self.cores[0].ready", chain),
     ("handshake", "self.cores[from_right].s_out", "self.cores[from_right].s_in", chain),
     ("segment", "slots[k - 1]", "slots[0]", segment("Segment")),

@@ -45,6 +45,7 @@ class Design:
             algorithm=options.algorithm,
             ram=options.in_ram(max(self.sizes)),
             comparisons=options.comparisons,
+            scan=options.scan,
             network=options.network,
             core_buffer=options.core_buffer,
             network_buffer=options.network_buffer,

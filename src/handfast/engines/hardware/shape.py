@@ -17,7 +17,7 @@ from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.merger import CYCLES, WRITES
 from handfast.engines.hardware.nested_loop import UNITS, NestedLoop
-from handfast.engines.hardware.options import ADAPTIVE, HANDSHAKE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, TREE
 from handfast.engines.hardware.segment import groups_of
 from handfast.engines.hardware.steps import flush_steps
 from handfast.engines.hardware.top import JoinCircuit
@@ -34,6 +34,7 @@ class CircuitShape:
         sizes: The slots of the R and of the S segment of each core.
         ram: Whether segments are in RAM, not in registers; it changes no cycle.
         comparisons: How many slots of a segment a new tuple is compared with at a time.
+        scan: How the handshake's cores scan, "immediate" (`JoinCore`) or "eager" (`EagerCore`).
         core_buffer: Slots of the FIFO behind each core; an adaptive network's cores have none.
         network_buffer: Slots of each FIFO of the network; of a tree also one number for each level from the root on.
         margin, latency: Of every FIFO.
@@ -47,6 +48,7 @@ class CircuitShape:
     algorithm: str = HANDSHAKE
     ram: bool = False
     comparisons: int = 1
+    scan: str = IMMEDIATE
     network: str = TREE
     core_buffer: int = 8
     network_buffer: int | Sequence[int] = 8
@@ -81,7 +83,9 @@ class CircuitShape:
     @property
     def cycles_per_step(self) -> int:
         """How many cycles a step takes that shifts both streams, where no result has to wait."""
-        return 3 + max(self.groups) if self.algorithm == NESTED_LOOP else 5 + sum(self.groups)
+        if self.algorithm == NESTED_LOOP:
+            return 3 + max(self.groups)
+        return 1 + max(self.groups) if self.scan == EAGER else 5 + sum(self.groups)
 
     def build(self, layout: JoinLayout, matches: Matches) -> JoinCircuit:
         """The circuit, for tuples that lie so in bits and match by this logic."""
@@ -90,7 +94,8 @@ class CircuitShape:
         if self.algorithm == NESTED_LOOP:
             chain = NestedLoop(layout=layout, matches=matches, **cores)
         else:
-            chain = Handshake(topology=ChainTopology(self.cores), layout=layout, matches=matches, **cores)
+            topology = ChainTopology(self.cores)
+            chain = Handshake(topology=topology, layout=layout, matches=matches, scan=self.scan, **cores)
         fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin, "latency": self.latency}
         if self.network == ADAPTIVE:
             assert isinstance(self.network_buffer, int)
