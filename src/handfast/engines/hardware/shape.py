@@ -17,7 +17,7 @@ from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.merger import CYCLES, WRITES
 from handfast.engines.hardware.nested_loop import UNITS, NestedLoop
-from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, SUSPEND, TREE
 from handfast.engines.hardware.segment import groups_of
 from handfast.engines.hardware.steps import flush_steps
 from handfast.engines.hardware.top import JoinCircuit
@@ -32,7 +32,7 @@ class CircuitShape:
     Attributes:
         cores: Join cores of the chain; 1 for the nested-loop join.
         sizes: The slots of the R and of the S segment of each core.
-        ram: Whether segments are in RAM, not in registers; it changes no cycle.
+        ram: Whether segments are in RAM, not in registers: it changes the order of a scan, and not its length.
         comparisons: How many slots of a segment a new tuple is compared with at a time.
         scan: How the handshake's cores scan, "immediate" (`JoinCore`) or "eager" (`EagerCore`).
         core_buffer: Slots of the FIFO behind each core; an adaptive network's cores have none.
@@ -41,6 +41,7 @@ class CircuitShape:
         merger, fan_in, cycles, writes, cycles_per_result: Of a tree; see `TreeNetwork`.
         port_ties, rank_ties, north_last: Of an adaptive network; see `RingNode`.
         delay: Flip-flops between the flags of the FIFOs and the cores; see `Suspend`.
+        admission: "suspend", "throttle" or "drop"; see `JoinCircuit`.
     """
 
     cores: int
@@ -63,6 +64,7 @@ class CircuitShape:
     rank_ties: Literal["E", "W"] = "E"
     north_last: NorthLast = NORTH_LAST
     delay: int = DELAY
+    admission: str = SUSPEND
 
     @property
     def inputs(self) -> int:
@@ -107,7 +109,7 @@ class CircuitShape:
                 north_last=self.north_last,
                 **fifos,
             )
-            return JoinCircuit(chain=chain, network=ring, buffers=[], delay=self.delay)
+            return JoinCircuit(chain=chain, network=ring, buffers=[], delay=self.delay, admission=self.admission)
         tree = TreeNetwork(
             n=self.inputs,
             depth=self.network_buffer,
@@ -119,4 +121,4 @@ class CircuitShape:
             **fifos,
         )
         buffers = [Fifo(depth=self.core_buffer, **fifos) for _ in range(self.inputs)]
-        return JoinCircuit(chain=chain, network=tree, buffers=buffers, delay=self.delay)
+        return JoinCircuit(chain=chain, network=tree, buffers=buffers, delay=self.delay, admission=self.admission)
