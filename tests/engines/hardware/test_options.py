@@ -17,7 +17,7 @@ import handfast as hf
         ({"cores": 2, "algorithm": "nested_loop"}, "has two units: leave it out"),
         ({"algorithm": "hash"}, "is one of 'handshake', 'nested_loop', not 'hash'"),
         ({"segment": 0}, "positive number of tuples, not 0"),
-        ({"network": "star"}, "is one of 'tree', 'adaptive', not 'star'"),
+        ({"network": "star"}, "is one of 'tree', 'adaptive', 'pipelined', not 'star'"),
         ({"memory": "disk"}, "is one of None, 'registers', 'ram', not 'disk'"),
         ({"admission": "throttle"}, "is one of 'suspend', not 'throttle'"),
         ({"simulator": "pen"}, "not 'pen'"),

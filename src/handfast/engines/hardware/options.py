@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from handfast.errors import SpecError
 
 HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
-TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
+TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 (SUSPEND,) = ADMISSION = ("suspend",)
 AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
@@ -34,9 +34,10 @@ class HardwareOptions:
         segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
             that is too short for them is refused.
         memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core, or
-            "adaptive", a ring of nodes that spreads them over its buffers.
-        core_buffer: How many results fit into the buffer behind a core; the adaptive network's cores have none.
+        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
+            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
+            and mergers of one register each.
+        core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
