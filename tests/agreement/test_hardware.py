@@ -61,6 +61,7 @@ class HardwareCase:
             network_buffer=margin + rng.choice((1, 2, 5)),
             comparisons=rng.choice((1, 1, 2, 3, 5)),
             scan="immediate" if nested else rng.choice(("immediate", "eager")),
+            merge_clock=rng.choice((1, 1, 1, 2, 3)),
         )
 
     def expected(self) -> Counter[tuple[Any, ...]]:
