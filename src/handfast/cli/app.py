@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from handfast import __version__
+from handfast.cli.circuit.options import Asked, of_circuit
 from handfast.errors import HandfastError, SpecError
 
 if TYPE_CHECKING:
@@ -130,6 +131,67 @@ def run(file: _File, engine: _Engine = None) -> None:
         _runner(pipeline.engine).run(pipeline, Screen.of_output())
 
 
+@app.command()
+@of_circuit(runs=True)
+def simulate(
+    file: _File,
+    circuit: Asked,
+    vcd: Annotated[Path | None, typer.Option(help="A waveform to write.", show_default=False)] = None,
+) -> None:
+    """Run a pipeline's join as a circuit, on all rows its sources have now.
+
+    Shows cycles, how full the buffers got and how long the cores were
+    suspended, and compares the matches with the local engine's. Nothing is
+    written but the waveform.
+
+    The exit code is 0 if the matches are the same, and 1 if not. Needs the
+    'hardware' extra, and a C++ compiler for long runs.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.circuit.simulate import run
+        from handfast.cli.screen import Screen
+
+        equal = run(file, circuit, vcd=vcd, screen=Screen.of_output(), progress=Screen.of_errors())
+    raise typer.Exit(0 if equal else _FAILED)
+
+
+@app.command()
+@of_circuit(runs=False)
+def synthesize(
+    file: _File,
+    circuit: Asked,
+    family: Annotated[str, typer.Option(help="The FPGA: xc6v (Virtex-6) or ecp5.")] = "xc6v",
+    clock: Annotated[bool, typer.Option("--clock", help="Estimate the clock on an ECP5 as well; minutes.")] = False,
+    seeds: Annotated[int, typer.Option(help="How many times the clock is estimated, from other beginnings.")] = 3,
+    verilog: Annotated[Path | None, typer.Option(help="A file for the circuit's Verilog.", show_default=False)] = None,
+) -> None:
+    """Count what the circuit of a pipeline's join takes of an FPGA.
+
+    LUTs, flip-flops and RAM by part. The circuit is as large as the rows
+    need that the sources have now.
+
+    Takes a minute or several; results are kept, so that the next time is at
+    once. Needs the 'hardware' extra.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.circuit.synthesize import run
+        from handfast.cli.screen import Screen
+
+        if clock and seeds < 1:
+            raise SpecError(f"--seeds must be a positive number, not {seeds}")
+        run(
+            file,
+            circuit,
+            family=family,
+            seeds=seeds if clock else 0,
+            verilog_to=verilog,
+            screen=Screen.of_output(),
+            progress=Screen.of_errors(),
+        )
+
+
 _bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
 app.add_typer(_bench, name="bench")
 
@@ -149,6 +211,13 @@ def scaling(
         from handfast.cli.screen import Screen
 
         run(out, quick=quick, screen=Screen.of_output())
+
+
+def _check_circuits() -> None:
+    """Refuse to go on without the extra, before anything imports Amaranth."""
+    from handfast.engines.hardware import toolchain
+
+    toolchain.version("amaranth")
 
 
 class _Runner(Protocol):
