@@ -58,6 +58,8 @@ class HardwareCase:
             margin=margin,
             core_buffer=margin + rng.choice((1, 2, 5)),
             network_buffer=margin + rng.choice((1, 2, 5)),
+            comparisons=rng.choice((1, 1, 2, 3, 5)),
+            scan="immediate" if nested else rng.choice(("immediate", "eager")),
         )
 
     def expected(self) -> Counter[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handfast.engines.hardware.design import Design
+from handfast.engines.hardware.drawing import draw
 from handfast.engines.hardware.options import NESTED_LOOP, TREE
 from handfast.flow.topology import R, S
 
@@ -20,6 +21,7 @@ def describe(design: Design) -> str:
     for what, choice, reason in (_chain(design), _stamps(design), _bits(design), _network(design), _admission(design)):
         lines += [f"  {what:<10} {choice}", f"{_INDENT}{reason}"]
     lines.append(f"  result     {', '.join(design.join.output_names)}")
+    lines += ["", *(f"  {line}" for line in draw(design.shape, spec.names))]
     return "\n".join(lines)
 
 

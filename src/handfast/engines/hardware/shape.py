@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 from handfast.engines.hardware.adaptive import NORTH_LAST, PORT_TIES, AdaptiveNetwork, NorthLast, Order
 from handfast.engines.hardware.admission import DELAY
+from handfast.engines.hardware.comparisons import Matches
 from handfast.engines.hardware.fifo import LATENCY, MARGIN, Fifo
 from handfast.engines.hardware.handshake import Handshake
-from handfast.engines.hardware.join_core import Matches
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.merger import CYCLES, WRITES
 from handfast.engines.hardware.nested_loop import UNITS, NestedLoop
-from handfast.engines.hardware.options import ADAPTIVE, HANDSHAKE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, TREE
+from handfast.engines.hardware.segment import groups_of
 from handfast.engines.hardware.steps import flush_steps
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import MergerKind, TreeNetwork
@@ -32,6 +33,8 @@ class CircuitShape:
         cores: Join cores of the chain; 1 for the nested-loop join.
         sizes: The slots of the R and of the S segment of each core.
         ram: Whether segments are in RAM, not in registers; it changes no cycle.
+        comparisons: How many slots of a segment a new tuple is compared with at a time.
+        scan: How the handshake's cores scan, "immediate" (`JoinCore`) or "eager" (`EagerCore`).
         core_buffer: Slots of the FIFO behind each core; an adaptive network's cores have none.
         network_buffer: Slots of each FIFO of the network; of a tree also one number for each level from the root on.
         margin, latency: Of every FIFO.
@@ -44,6 +47,8 @@ class CircuitShape:
     sizes: tuple[int, int]
     algorithm: str = HANDSHAKE
     ram: bool = False
+    comparisons: int = 1
+    scan: str = IMMEDIATE
     network: str = TREE
     core_buffer: int = 8
     network_buffer: int | Sequence[int] = 8
@@ -70,18 +75,27 @@ class CircuitShape:
         return 0 if self.algorithm == NESTED_LOOP else flush_steps(self.cores, self.sizes)
 
     @property
+    def groups(self) -> tuple[int, int]:
+        """How many groups of slots a scan of the R and of the S segment compares, one after the other."""
+        r, s = self.sizes
+        return groups_of(r, self.comparisons), groups_of(s, self.comparisons)
+
+    @property
     def cycles_per_step(self) -> int:
         """How many cycles a step takes that shifts both streams, where no result has to wait."""
-        return 3 + max(self.sizes) if self.algorithm == NESTED_LOOP else 5 + sum(self.sizes)
+        if self.algorithm == NESTED_LOOP:
+            return 3 + max(self.groups)
+        return 1 + max(self.groups) if self.scan == EAGER else 5 + sum(self.groups)
 
     def build(self, layout: JoinLayout, matches: Matches) -> JoinCircuit:
         """The circuit, for tuples that lie so in bits and match by this logic."""
         chain: Handshake | NestedLoop
+        cores: dict[str, Any] = {"sizes": self.sizes, "ram": self.ram, "comparisons": self.comparisons}
         if self.algorithm == NESTED_LOOP:
-            chain = NestedLoop(layout=layout, matches=matches, sizes=self.sizes, ram=self.ram)
+            chain = NestedLoop(layout=layout, matches=matches, **cores)
         else:
             topology = ChainTopology(self.cores)
-            chain = Handshake(topology=topology, layout=layout, matches=matches, sizes=self.sizes, ram=self.ram)
+            chain = Handshake(topology=topology, layout=layout, matches=matches, scan=self.scan, **cores)
         fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin, "latency": self.latency}
         if self.network == ADAPTIVE:
             assert isinstance(self.network_buffer, int)
