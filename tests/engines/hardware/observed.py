@@ -15,7 +15,7 @@ from amaranth.sim import Simulator
 from handfast.engines.hardware import verilator
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.model.circuit import EMPTY, STAYS, ModelRun, Pairs, Steps
-from handfast.engines.hardware.options import ADAPTIVE, HANDSHAKE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, TREE
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import level_sizes
@@ -87,6 +87,8 @@ def random_shape(rng: random.Random, most_cores: int) -> CircuitShape:
         sizes=(rng.randint(1, 8), rng.randint(1, 8)),
         algorithm=algorithm,
         ram=rng.random() < 0.4,
+        comparisons=rng.choice((1, 1, 1, 2, 3, 9)),
+        scan=rng.choice((IMMEDIATE, EAGER)),
         network=rng.choice((TREE, ADAPTIVE)),
         core_buffer=margin + rng.choice((1, 1, 2, 5)),
         network_buffer=margin + rng.choice((1, 1, 2, 5)),

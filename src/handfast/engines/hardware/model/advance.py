@@ -86,7 +86,7 @@ def _compiled(sources: str) -> Callable[..., int]:
         # Arrays as local names: reaching into a state costs a count of references each time.
         partners, entering, first, behind = chain.partners, chain.entering, chain.first, chain.behind
         at, left, edge, offsets, scan = chain.at, chain.left, chain.edge, chain.offsets, chain.scan
-        position, length, waiting, offering = chain.position, chain.length, chain.waiting, chain.offering
+        ahead, length, waiting, offering = chain.ahead, chain.length, chain.waiting, chain.offering
         calendar, next_core = chain.calendar, chain.next_core
         r_size, s_size, ram, comparisons = chain.r_size, chain.s_size, chain.ram, chain.comparisons
         depth, limit, level, highest, oldest = fifos.depth, fifos.limit, fifos.level, fifos.highest, fifos.oldest
@@ -216,7 +216,7 @@ def _compiled(sources: str) -> Callable[..., int]:
                 under_way += 1
                 last_taken = cycle
                 done = go_on(
-                    core, tick, r_size, s_size, partners, first, behind, at, left, edge, offsets, scan, position,
+                    core, tick, r_size, s_size, partners, first, behind, at, left, edge, offsets, ahead, scan,
                     length, calendar, next_core, ram, comparisons,
                 )  # fmt: skip
                 if done >= 0:
