@@ -54,7 +54,7 @@ class HardwareCase:
             algorithm="nested_loop" if nested else "handshake",
             segment=MOST_ROWS // cores + rng.randint(1, 3) if rng.random() < 0.2 else None,
             memory=rng.choice((None, "registers", "ram")),
-            network=rng.choice(("tree", "adaptive")),
+            network=rng.choice(("tree", "adaptive", "pipelined")),
             margin=margin,
             core_buffer=margin + rng.choice((1, 2, 5)),
             network_buffer=margin + rng.choice((1, 2, 5)),

@@ -20,7 +20,7 @@ import handfast as hf
         ({"comparisons": 0}, r"HardwareOptions\(comparisons=…\) must be a positive number, not 0"),
         ({"scan": "lazy"}, "is one of 'immediate', 'eager', not 'lazy'"),
         ({"scan": "eager", "algorithm": "nested_loop"}, "scans both windows at the same time: leave it out"),
-        ({"network": "star"}, "is one of 'tree', 'adaptive', not 'star'"),
+        ({"network": "star"}, "is one of 'tree', 'adaptive', 'pipelined', not 'star'"),
         ({"memory": "disk"}, "is one of None, 'registers', 'ram', not 'disk'"),
         ({"admission": "throttle"}, "is one of 'suspend', not 'throttle'"),
         ({"simulator": "pen"}, "not 'pen'"),

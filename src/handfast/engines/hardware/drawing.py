@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handfast.engines.hardware.options import ADAPTIVE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, NESTED_LOOP, PIPELINED
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.tree import level_sizes
 from handfast.flow.topology import R, S
@@ -55,7 +55,7 @@ def _collected(shape: CircuitShape, boxes: int, width: int, indent: int) -> list
     middle = (places[0] + places[-1]) // 2
     lines = [_at(dict.fromkeys(places, "│"))]
     if shape.network != ADAPTIVE:
-        fifo = f"[{shape.core_buffer}]"
+        fifo = f"[{shape.network_buffer if shape.network == PIPELINED else shape.core_buffer}]"
         lines.append(_at({place - len(fifo) // 2: fifo for place in places}) + "  results that fit behind each")
     if boxes > 1:
         bar = dict.fromkeys(range(places[0] + 1, places[-1]), "─") | dict.fromkeys(places[1:-1], "┴")
@@ -68,14 +68,14 @@ def _collected(shape: CircuitShape, boxes: int, width: int, indent: int) -> list
 def _network(shape: CircuitShape) -> list[str]:
     """The merging network in words, from the cores on."""
     inputs = shape.inputs
-    if shape.network != TREE:
+    if shape.network == ADAPTIVE:
         return [f"ring of {_some(inputs, 'node')}", f"{inputs} × [{shape.network_buffer}]", "tree without buffers"]
     if inputs == 1:
         return []
-    mergers = level_sizes(inputs, shape.fan_in)
-    return [
-        f"tree of {_some(sum(mergers), 'merger')}, {_some(len(mergers), 'level')}, [{shape.network_buffer}] in each"
-    ]
+    stages = shape.network == PIPELINED
+    mergers = level_sizes(inputs, shape.stage_fan_in if stages else shape.fan_in)
+    each = "a register" if stages else f"[{shape.network_buffer}]"
+    return [f"tree of {_some(sum(mergers), 'merger')}, {_some(len(mergers), 'level')}, {each} in each"]
 
 
 def _some(count: int, noun: str) -> str:

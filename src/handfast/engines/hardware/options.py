@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from handfast.errors import SpecError
 
 HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
-TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
+TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 (SUSPEND,) = ADMISSION = ("suspend",)
@@ -40,9 +40,10 @@ class HardwareOptions:
             each core, and a scan is that many times shorter.
         scan: How a core scans for the new tuples of a step: "immediate", S for the one of R and then R for the one of
             S, with one set of predicate circuits, or "eager", both at the same time, with two.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core, or
-            "adaptive", a ring of nodes that spreads them over its buffers.
-        core_buffer: How many results fit into the buffer behind a core; the adaptive network's cores have none.
+        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
+            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
+            and mergers of one register each.
+        core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.

@@ -17,7 +17,8 @@ from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.merger import CYCLES, WRITES
 from handfast.engines.hardware.nested_loop import UNITS, NestedLoop
-from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, PIPELINED, TREE
+from handfast.engines.hardware.pipelined import STAGE_FAN_IN, PipelinedNetwork
 from handfast.engines.hardware.segment import groups_of
 from handfast.engines.hardware.steps import flush_steps
 from handfast.engines.hardware.top import JoinCircuit
@@ -35,11 +36,13 @@ class CircuitShape:
         ram: Whether segments are in RAM, not in registers; it changes no cycle.
         comparisons: How many slots of a segment a new tuple is compared with at a time.
         scan: How the handshake's cores scan, "immediate" (`JoinCore`) or "eager" (`EagerCore`).
-        core_buffer: Slots of the FIFO behind each core; an adaptive network's cores have none.
+        core_buffer: Slots of the FIFO behind each core, before a tree; other networks have their own.
         network_buffer: Slots of each FIFO of the network; of a tree also one number for each level from the root on.
-        margin, latency: Of every FIFO.
+        margin: Of every FIFO.
+        latency: Of the FIFOs of a tree and of an adaptive network; those of a pipelined one let words pass.
         merger, fan_in, cycles, writes, cycles_per_result: Of a tree; see `TreeNetwork`.
         port_ties, rank_ties, north_last: Of an adaptive network; see `RingNode`.
+        stage_fan_in: Inputs of the mergers of a pipelined network.
         delay: Flip-flops between the flags of the FIFOs and the cores; see `Suspend`.
     """
 
@@ -62,6 +65,7 @@ class CircuitShape:
     port_ties: Order = PORT_TIES
     rank_ties: Literal["E", "W"] = "E"
     north_last: NorthLast = NORTH_LAST
+    stage_fan_in: int = STAGE_FAN_IN
     delay: int = DELAY
 
     @property
@@ -96,7 +100,12 @@ class CircuitShape:
         else:
             topology = ChainTopology(self.cores)
             chain = Handshake(topology=topology, layout=layout, matches=matches, scan=self.scan, **cores)
-        fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin, "latency": self.latency}
+        fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin}
+        if self.network == PIPELINED:
+            assert isinstance(self.network_buffer, int)
+            stages = PipelinedNetwork(n=self.inputs, depth=self.network_buffer, fan_in=self.stage_fan_in, **fifos)
+            return JoinCircuit(chain=chain, network=stages, buffers=[], delay=self.delay)
+        fifos["latency"] = self.latency
         if self.network == ADAPTIVE:
             assert isinstance(self.network_buffer, int)
             ring = AdaptiveNetwork(
