@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,9 @@ import pyarrow as pa
 from handfast.engines.hardware.describe import describe
 from handfast.engines.hardware.design import Design, design
 from handfast.engines.hardware.fits import check_fits
-from handfast.engines.hardware.options import HardwareOptions
+from handfast.engines.hardware.modelled import observe_model
+from handfast.engines.hardware.observe import Observation, Progress, observe
+from handfast.engines.hardware.options import MODEL, HardwareOptions
 from handfast.engines.hardware.simulate import SIMULATE
 from handfast.engines.hardware.steps import Places, lowest_held, words
 from handfast.errors import UnsupportedError
@@ -26,26 +30,40 @@ from handfast.flow.wide import narrowed
 from handfast.spec.join import BoundJoin, JoinSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """Bounded inputs with the circuit that joins them.
 
     Attributes:
         schema: The columns of the result.
         blocks: The stamped tuples of both streams.
+        lows: For each tuple of R and of S the first place of the other stream that it holds.
         design: The circuit.
-        steps: What it is fed.
     """
 
     schema: pa.Schema
     blocks: Sequence[Block]
+    lows: tuple[Places, Places]
     design: Design
-    steps: Sequence[int]
+
+    @cached_property
+    def steps(self) -> Sequence[int]:
+        """What the circuit is fed."""
+        return words(self.design.layout, self.blocks, self.lows, self.design.shape.flush)
 
     @property
     def simulator(self) -> str:
         """What the circuit runs on."""
-        return self.design.options.simulator_for(len(self.steps) * self.design.shape.cycles_per_step)
+        most = sum(len(block) for block in self.blocks) + self.design.shape.flush  # steps, were each of one tuple
+        return self.design.options.simulator_for(most * self.design.shape.cycles_per_step)
+
+    def observed(self, *, waveform: Path | None = None, progress: Progress | None = None) -> Observation:
+        """Run the circuit and watch it; `waveform` is a VCD to write."""
+        if self.simulator == MODEL:
+            return observe_model(self.design, self.blocks, self.lows, waveform)
+        return observe(
+            self.design.build(), self.steps, simulator=self.simulator, waveform=waveform, progress=progress
+        )
 
     def table(self, results: Sequence[int]) -> pa.Table:
         """The rows of the result, from the results that the circuit gave."""
@@ -62,7 +80,7 @@ def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOpt
     if len(blocks) < len(spec.streams):  # a stream without a row matches nothing
         return schema
     made, lows = _designed(join, blocks, options)
-    return Job(schema, blocks, made, words(made.layout, blocks, lows, made.shape.flush))
+    return Job(schema, blocks, lows, made)
 
 
 def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
@@ -70,6 +88,8 @@ def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: Hardwar
     job = prepare(spec, tables, options)
     if not isinstance(job, Job):
         return job.empty_table()
+    if job.simulator == MODEL:
+        return job.table(observe_model(job.design, job.blocks, job.lows).outcome.results)
     return job.table(SIMULATE[job.simulator](job.design.build(), job.steps).results)
 
 

@@ -11,7 +11,7 @@ TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 (SUSPEND,) = ADMISSION = ("suspend",)
-AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
+AMARANTH, VERILATOR, MODEL = SIMULATORS = ("amaranth", "verilator", "model")
 _CHOICES = {
     "algorithm": ALGORITHMS,
     "memory": (None, *MEMORIES),
@@ -47,8 +47,11 @@ class HardwareOptions:
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
-        simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
-            once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
+            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
+            in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
+            None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit that
+            decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
     """
 
     cores: int | None = None
