@@ -15,9 +15,9 @@ from handfast.engines.hardware.design import Design, design
 from handfast.engines.hardware.fits import check_fits
 from handfast.engines.hardware.modelled import observe_model
 from handfast.engines.hardware.observe import Observation, Progress, observe
-from handfast.engines.hardware.options import MODEL, HardwareOptions
-from handfast.engines.hardware.simulate import SIMULATE
-from handfast.engines.hardware.steps import Places, lowest_held, words
+from handfast.engines.hardware.options import MODEL, SUSPEND, HardwareOptions
+from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.steps import Places, brought, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -54,16 +54,25 @@ class Job:
     @property
     def simulator(self) -> str:
         """What the circuit runs on."""
-        most = sum(len(block) for block in self.blocks) + self.design.shape.flush  # steps, were each of one tuple
-        return self.design.options.simulator_for(most * self.design.shape.cycles_per_step)
+        steps = sum(len(block) for block in self.blocks) + self.design.shape.flush  # were each of one tuple
+        return self.design.options.simulator_for(steps * max(self.design.shape.cycles_per_step, self.design.step_every))
+
+    def run(self) -> Outcome:
+        """What the circuit gives, and what it loses."""
+        if self.simulator == MODEL:
+            return observe_model(self.design, self.blocks, self.lows).outcome
+        return SIMULATE[self.simulator](self.design.build(), self.steps, every=self.design.step_every)
 
     def observed(self, *, waveform: Path | None = None, progress: Progress | None = None) -> Observation:
         """Run the circuit and watch it; `waveform` is a VCD to write."""
         if self.simulator == MODEL:
             return observe_model(self.design, self.blocks, self.lows, waveform)
-        return observe(
-            self.design.build(), self.steps, simulator=self.simulator, waveform=waveform, progress=progress
-        )
+        asked = {"simulator": self.simulator, "every": self.design.step_every, "waveform": waveform}
+        return observe(self.design.build(), self.steps, **asked, progress=progress)
+
+    def discarded(self, outcome: Outcome) -> tuple[list[int], list[int]]:
+        """The places of the tuples of R and of S, among the stamped ones, that were discarded at the entrance."""
+        return brought(self.blocks, outcome.discarded)
 
     def table(self, results: Sequence[int]) -> pa.Table:
         """The rows of the result, from the results that the circuit gave."""
@@ -85,12 +94,15 @@ def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOpt
 
 def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
     """The matches of bounded inputs, found by a circuit."""
+    if options.admission != SUSPEND:
+        raise UnsupportedError(
+            f"A join gives every match, and HardwareOptions(admission={options.admission!r}) loses some; use "
+            "admission='suspend', or `handfast simulate`, which counts what is lost"
+        )
     job = prepare(spec, tables, options)
     if not isinstance(job, Job):
         return job.empty_table()
-    if job.simulator == MODEL:
-        return job.table(observe_model(job.design, job.blocks, job.lows).outcome.results)
-    return job.table(SIMULATE[job.simulator](job.design.build(), job.steps).results)
+    return job.table(job.run().results)
 
 
 def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from handfast.engines.hardware.design import Design
 from handfast.engines.hardware.model.circuit import EMPTY, STAYS, Pairs, Steps, run
+from handfast.engines.hardware.options import THROTTLE
 from handfast.engines.hardware.observe import Observation
 from handfast.engines.hardware.simulate import Outcome
 from handfast.engines.hardware.steps import Places, in_steps
@@ -30,9 +31,10 @@ def observe_model(
         raise UnsupportedError(
             "The fast model has no signals that a waveform could show; use simulator 'amaranth' or 'verilator'"
         )
-    found = run(design.shape, places(blocks, design.shape.flush), matching(design, blocks, lows))
+    steps = places(blocks, design.shape.flush)
+    found = run(design.shape, steps, matching(design, blocks, lows), every=design.step_every)
     results = [design.layout.number(r, s) for r, s in zip(found.r.tolist(), found.s.tolist(), strict=True)]
-    outcome = Outcome(results, found.cycles.tolist())
+    outcome = Outcome(results, found.cycles.tolist(), found.discarded.tolist(), found.dropped)
     return Observation(outcome, found.idle, tuple(found.highest.tolist()), found.suspended)
 
 
@@ -49,8 +51,11 @@ def matching(design: Design, blocks: Sequence[Block], lows: tuple[Places, Places
     the stamps. Whether both are in the chain together, the model finds out itself; pairs that cannot be are left out.
     """
     program = make_program(design.join.predicate, [], len(blocks))
+    # Where two tuples are in the chain together, no more of one stream have come between them than it has slots for; of
+    # those that are discarded any number.
     slots = [size * design.shape.cores for size in design.sizes]
-    # where two tuples are in the chain together, no more of one stream came between them than it has slots for
+    if design.shape.admission == THROTTLE:
+        slots = [len(block) for block in blocks]
     kernels = PairKernels(program, WindowRule((slots[R], slots[S]), counted=(True, True)))
     reader = ColumnReader(Reading(program, ordered_strings=False), StringTable())
     r, s = (reader.for_pairs(k, reader.read(k, block)) for k, block in enumerate(blocks))
