@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handfast.engines.hardware.drawing import draw
+from handfast.engines.hardware.options import NETWORKS
 from handfast.engines.hardware.shape import CircuitShape
 
 RING = """\
@@ -62,7 +63,7 @@ def test_the_picture_shows_every_part_in_its_place(shape: CircuitShape, names: t
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4, 5, 64, 1000])
-@pytest.mark.parametrize("network", ["tree", "adaptive", "pipelined"])
+@pytest.mark.parametrize("network", NETWORKS)
 def test_it_fits_into_a_terminal_whatever_the_numbers_and_names(cores: int, network: str) -> None:
     lines = draw(CircuitShape(cores=cores, sizes=(8, 8), network=network), ("a_name_that_is_long", "another_long_one"))
     assert max(map(len, lines)) <= 120
