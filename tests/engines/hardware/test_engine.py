@@ -94,8 +94,8 @@ join of r and s on hardware
              because what has a slot is what the windows hold
   bits       68 for a tuple of r, 68 for a tuple of s, 4 for a result
              what the predicate reads travels (r.k, s.k), and each tuple's place, which stands for its row
-  network    tree of mergers; buffers of 8, and of 8 behind every core
-             it is the smallest; with many matches the adaptive one is faster
+  network    pipelined: buffers of 8 behind every core, then mergers of one register each
+             because a result leaves in every cycle, and one that meets no other is out after 1 cycle
   admission  suspend
              all stand still while a buffer has 3 free slots or fewer
   result     r_ts, r_k, r_price, r_name, s_ts, s_k, s_price, s_name, match_time"""
