@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.engines.hardware.engine import Job, prepare
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 from tests.sampling import sampled
@@ -73,9 +74,9 @@ class HardwareCase:
         return f"{self.asked} {self.options} { ({n: len(t) for n, t in self.tables.items()}) }"
 
 
-def _table(rng: random.Random) -> pa.Table:
+def _table(rng: random.Random, rows: int | None = None) -> pa.Table:
     """Some rows: spread over the time, in bursts, or all at once, with ties and NULLs."""
-    rows = rng.choice((0, 1, 5, 12, 20, 20, MOST_ROWS))
+    rows = rows or rng.choice((0, 1, 5, 12, 20, 20, MOST_ROWS))
     spread = rng.choice((1, 6, 20, 60))
     start = rng.choice((0, 0, spread))
     nulls = rng.choice((0, 0.2))
@@ -107,6 +108,35 @@ def test_the_circuit_on_verilator_equals_the_oracle(seed: int) -> None:
     case = HardwareCase(seed)
     case.options = replace(case.options, simulator="verilator")
     assert case.expected() == case.found(), case
+
+
+def test_a_throttled_circuit_equals_the_oracle_for_the_rows_that_it_admits() -> None:
+    found = lost = 0
+    for seed in range(8):
+        case = HardwareCase(seed)
+        job = prepare(*throttled(case, random.Random(seed)))
+        assert isinstance(job, Job)
+        outcome = job.run()
+        discarded = job.discarded(outcome)
+        case.tables = {
+            name: pa.table(block.batch).filter([place not in gone for place in range(len(block))])
+            for name, block, gone in zip("rs", job.blocks, map(set, discarded), strict=True)
+        }
+        assert case.expected() == multiset(result_of(job.table(outcome.results))), f"seed {seed}: {case}"
+        found += len(outcome.results)
+        lost += sum(map(len, discarded))
+    assert found > 100
+    assert lost > 20
+
+
+def throttled(case: HardwareCase, rng: random.Random) -> tuple[hf.JoinSpec, dict[str, pa.Table], hf.HardwareOptions]:
+    """The case with tables of many rows, in a circuit that discards some: its chain is as long as the windows."""
+    case.tables = {name: _table(rng, rows=MOST_ROWS) for name in ("r", "s")}
+    cores, segment = rng.choice(((1, 3), (2, 2), (3, 1), (4, 2)))
+    case.asked = {"on": rng.choice(("r.k = s.k", "TRUE")), "window": f"{cores * segment} rows", "time": "ts"}
+    options = replace(case.options, algorithm="handshake", cores=cores, segment=segment, admission="throttle")
+    case.options = replace(options, step_every=rng.choice((None, 2, 8)))
+    return hf.JoinSpec(("r", "s"), **case.asked), case.tables, case.options
 
 
 def test_a_window_of_64_rows_in_4_cores() -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from handfast.engines.hardware.describe import describe
 from handfast.engines.hardware.design import Design, design
 from handfast.engines.hardware.fits import check_fits
-from handfast.engines.hardware.options import HardwareOptions
-from handfast.engines.hardware.simulate import SIMULATE
-from handfast.engines.hardware.steps import Places, lowest_held, words
+from handfast.engines.hardware.options import SUSPEND, HardwareOptions
+from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.steps import Places, brought, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -45,7 +45,16 @@ class Job:
     @property
     def simulator(self) -> str:
         """What the circuit runs on."""
-        return self.design.options.simulator_for(len(self.steps) * self.design.shape.cycles_per_step)
+        cycles = max(self.design.shape.cycles_per_step, self.design.step_every)
+        return self.design.options.simulator_for(len(self.steps) * cycles)
+
+    def run(self) -> Outcome:
+        """What the circuit gives, and what it loses."""
+        return SIMULATE[self.simulator](self.design.build(), self.steps, every=self.design.step_every)
+
+    def discarded(self, outcome: Outcome) -> tuple[list[int], list[int]]:
+        """The places of the tuples of R and of S, among the stamped ones, that were discarded at the entrance."""
+        return brought(self.blocks, outcome.discarded)
 
     def table(self, results: Sequence[int]) -> pa.Table:
         """The rows of the result, from the results that the circuit gave."""
@@ -67,10 +76,15 @@ def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOpt
 
 def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
     """The matches of bounded inputs, found by a circuit."""
+    if options.admission != SUSPEND:
+        raise UnsupportedError(
+            f"A join gives every match, and HardwareOptions(admission={options.admission!r}) loses some; use "
+            "admission='suspend', or `handfast simulate`, which counts what is lost"
+        )
     job = prepare(spec, tables, options)
     if not isinstance(job, Job):
         return job.empty_table()
-    return job.table(SIMULATE[job.simulator](job.design.build(), job.steps).results)
+    return job.table(job.run().results)
 
 
 def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> str:

@@ -10,7 +10,7 @@ HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
 TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
-(SUSPEND,) = ADMISSION = ("suspend",)
+SUSPEND, THROTTLE, DROP = ADMISSION = ("suspend", "throttle", "drop")
 AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
 _CHOICES = {
     "algorithm": ALGORITHMS,
@@ -27,7 +27,7 @@ _LONGEST_SHIFT_REGISTER = 64  # slots of a segment that is in registers where no
 
 @dataclass(frozen=True, slots=True)
 class HardwareOptions:
-    """The circuit that the hardware engine builds, and how it runs. The result is the same for every circuit.
+    """The circuit that the hardware engine builds, and how it runs. The result of a join is the same for every circuit.
 
     Args:
         cores: How many join cores the chain has; 4 when None. The nested-loop join has none.
@@ -46,7 +46,12 @@ class HardwareOptions:
         core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
-        admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
+        admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is;
+            "throttle", new tuples are discarded at the entrance; or "drop", results that wait behind a core are
+            dropped. The last two lose something, which is counted: `handfast simulate` takes them, and joins do not.
+        step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
+            one comes as soon as the circuit takes it, but with "throttle", which takes or discards what comes, as often
+            as a step without a match is through.
         simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
             once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
     """
@@ -62,6 +67,7 @@ class HardwareOptions:
     network_buffer: int = 8
     margin: int = 3
     admission: str = SUSPEND
+    step_every: int | None = None
     simulator: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +90,15 @@ class HardwareOptions:
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
                 raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
+        if self.admission == DROP and self.network != TREE:
+            raise SpecError(
+                f"HardwareOptions(admission='drop') drops from the buffers behind the cores, which network="
+                f"{self.network!r} does not have; take network='tree'"
+            )
+        if self.step_every is not None and not _is_number(self.step_every, 1):
+            raise SpecError(
+                f"HardwareOptions(step_every=…) must be a positive number of cycles, not {self.step_every!r}"
+            )
         if not _is_number(self.margin, 1):
             raise SpecError(
                 f"HardwareOptions(margin=…) must be a positive number of slots, not {self.margin!r}: the cores learn "
