@@ -33,7 +33,7 @@ ASKED: dict[str, Any] = {"on": "r.k = s.k", "window": "2 rows", "time": "ts", "e
         ({"options": hf.HardwareOptions(cores=2, segment=1), "window": "3 rows"}, "it takes segment=2, or more cores"),
         ({"options": hf.HardwareOptions(cores=1, segment=1), "window": "9 seconds"}, "holds up to 3 tuples"),
         ({"options": hf.HardwareOptions(admission="throttle")}, "gives every match.*'throttle'.*`handfast simulate`"),
-        ({"options": hf.HardwareOptions(admission="drop")}, "use admission='suspend', or `handfast simulate`"),
+        ({"options": hf.HardwareOptions(admission="drop", network="tree")}, "use admission='suspend', or `handfast simulate`"),
     ],
 )
 def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -142,7 +142,7 @@ def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> No
     ("asked", "choice", "reason"),
     [
         (
-            {"admission": "throttle"},
+            {"admission": "throttle", "network": "tree"},
             "throttle, with a step every 2 cycles",
             "steps are discarded and counted while a buffer behind a core has 3 free slots or fewer, or a core is busy",
         ),
@@ -152,7 +152,7 @@ def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> No
             "while a buffer has 1 free slot or fewer",
         ),
         (
-            {"admission": "drop"},
+            {"admission": "drop", "network": "tree"},
             "drop",
             "results are dropped from a buffer behind a core and counted where others come",
         ),
