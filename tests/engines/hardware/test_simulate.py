@@ -54,10 +54,11 @@ def circuit_of(kind: str) -> JoinCircuit:
     return made[kind]() if kind in made else circuit(kind, CORES, SIZE, 4, 3)
 
 
+KINDS = ["tree", "adaptive", "pipelined", "nested loop", "three at a time", "eager", "slow chain", "throttle", "drop"]
+
+
 @pytest.mark.usefixtures("yosys")
-@pytest.mark.parametrize(
-    "kind", ["tree", "adaptive", "nested loop", "three at a time", "eager", "slow chain", "throttle", "drop"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> None:
     for seed, keys in enumerate((1, 1, 2, 5)):
         steps: list[Step] = random_steps(random.Random(seed), 25, keys)
@@ -74,8 +75,6 @@ def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> No
 
 
 @pytest.mark.usefixtures("yosys")
-@pytest.mark.parametrize(
-    "kind", ["tree", "adaptive", "nested loop", "three at a time", "eager", "slow chain", "throttle", "drop"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_verilog_of_the_whole_circuit_is_lint_clean(kind: str) -> None:
     verilator.lint(verilog.export(circuit_of(kind)))

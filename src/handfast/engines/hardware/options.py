@@ -40,9 +40,9 @@ class HardwareOptions:
             each core, and a scan is that many times shorter.
         scan: How a core scans for the new tuples of a step: "immediate", S for the one of R and then R for the one of
             S, with one set of predicate circuits, or "eager", both at the same time, with two.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
-            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
-            and mergers of one register each.
+        network: How results are collected: "pipelined", a buffer behind every core and mergers of one register each;
+            "tree", binary, with a buffer in every merger and behind every core; or "adaptive", a ring of nodes that
+            spreads them over its buffers.
         core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
@@ -67,7 +67,7 @@ class HardwareOptions:
     memory: str | None = None
     comparisons: int = 1
     scan: str = IMMEDIATE
-    network: str = TREE
+    network: str = PIPELINED
     core_buffer: int = 8
     network_buffer: int = 8
     margin: int = 3
