@@ -1,0 +1,75 @@
+"""One word, any one, followed through a part: what it means that nothing is lost, doubled, changed or overtaken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Assert, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Follow(wiring.Component):
+    """A word that enters is picked; it has to leave behind those that were inside before it, and soon.
+
+    `pick` is left free, so the word may be any that ever enters, and what is claimed of it holds for all of them.
+
+    Args:
+        width: Bits of a word.
+        room: The most words that the part has room for.
+        within: After how many cycles in a row or not, but with `drains`, a word has left.
+
+    Ports:
+        pick: Follow the word that enters; the first time counts.
+        enters, entering: A word enters in this cycle.
+        leaves, leaving: A word leaves in this cycle.
+        drains: The part could give a word in this cycle.
+        inside: How many words have entered and not left.
+        followed: The picked word is inside.
+        ahead: How many of those inside entered before it.
+    """
+
+    def __init__(self, *, width: int, room: int, within: int) -> None:
+        self.room = room
+        self.within = within
+        super().__init__(
+            {
+                "pick": In(1),
+                "enters": In(1),
+                "entering": In(width),
+                "leaves": In(1),
+                "leaving": In(width),
+                "drains": In(1),
+                "inside": Out(range(room + 2)),
+                "followed": Out(1),
+                "ahead": Out(range(room + 2)),
+                "word": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        picked = Signal()  # a word was picked, whether or not it is still inside
+        cycles = Signal(range(self.within + 2))  # how many times the part could give a word since then
+        m.d.sync += self.inside.eq(self.inside + self.enters - self.leaves)
+        with m.If(self.enters & self.pick & ~picked):
+            m.d.sync += [
+                picked.eq(1),
+                self.followed.eq(1),
+                self.word.eq(self.entering),
+                self.ahead.eq(self.inside - self.leaves),
+            ]
+        with m.If(self.followed & self.leaves):
+            with m.If(self.ahead == 0):
+                m.d.sync += self.followed.eq(0)
+                m.d.comb += Assert(self.leaving == self.word, "words leave unchanged and in the order they entered in")
+            with m.Else():
+                m.d.sync += self.ahead.eq(self.ahead - 1)
+        with m.If(self.followed & self.drains & (cycles <= self.within)):
+            m.d.sync += cycles.eq(cycles + 1)
+        m.d.comb += [
+            Assert(~self.leaves | (self.inside != 0), "no word leaves that is not inside"),
+            Assert(self.inside <= self.room, f"at most {self.room} words are inside"),
+            Assert(cycles <= self.within, f"a word leaves within {self.within} cycles in which the output is ready"),
+        ]
+        return m
