@@ -39,6 +39,7 @@ always
 assume (= [rst] false)
 """
 _STEP = re.compile(r"Checking assertions in step (\d+)")
+_TRIED = re.compile(r"Trying induction in step (\d+)")
 _FAILED = re.compile(r"Assert failed in \S+: (\S+)")
 _STATUS = re.compile(r"Status: (\w+)")
 _MEMORY = re.compile(r"^  memory width (\d+) size (\d+) ", re.MULTILINE)
@@ -105,12 +106,12 @@ def check(
         (folder / "never_reset.smtc").write_text(_NEVER_RESET if circuit.resettable else "")
         small = sum(int(width) * int(size) for width, size in _MEMORY.findall(text)) <= _SMALL
         toolchain.yosys(_SCRIPT.format(memories=_REGISTERS if small else ""), folder=folder)
+        enough = _induction(depth, folder) if induction else None
         # presat: assumptions that contradict each other would else prove everything
-        said = _smtbmc(["--presat", "--dump-vcd", "failure.vcd"], depth, folder)
+        said = _smtbmc(["--presat", "--dump-vcd", "failure.vcd"], enough or depth, folder)
         status = _STATUS.search(said)
         if status is not None and status[1] == "PASSED":
-            for_ever = induction and "Status: PASSED" in _smtbmc(["-i"], depth, folder)
-            return Verdict(depth, None, for_ever)
+            return Verdict(enough or depth, None, for_ever=enough is not None)
         steps = _STEP.findall(said)
         if status is not None and status[1] == "PREUNSAT":
             raise SpecError(
@@ -124,6 +125,14 @@ def check(
         cycle = int(steps[-1])
         signals = read((folder / "failure.vcd").read_text(), below="top", steps=cycle + 1)
     return Verdict(depth, Failure(cycle, _claim(failed[1], text), signals))
+
+
+def _induction(depth: int, folder: Path) -> int | None:
+    """After how many good cycles, at most `depth`, there is no bad one, whatever the state was before; None: unknown."""
+    said = _smtbmc(["-i"], depth, folder)
+    if "Temporal induction successful" not in said:
+        return None
+    return depth - int(_TRIED.findall(said)[-1])
 
 
 def _smtbmc(options: list[str], depth: int, folder: Path) -> str:
