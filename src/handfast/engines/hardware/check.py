@@ -1,4 +1,4 @@
-"""Model checking: whether a component's assertions hold for all inputs, in its first cycles or for ever, or how they fail.
+"""Model checking: whether assertions hold for all inputs, in the first cycles or for ever, or how they fail.
 
 Assertions are Amaranth's own, `m.d.comb += Assert(condition, "what it claims")` or in `m.d.sync`, in the component or
 in any part of it; `Assume` restricts the inputs. The component begins in its initial state and is not reset.
@@ -128,7 +128,7 @@ def check(
 
 
 def _induction(depth: int, folder: Path) -> int | None:
-    """After how many good cycles, at most `depth`, there is no bad one, whatever the state was before; None: unknown."""
+    """After how many good cycles, at most `depth`, there cannot be a bad one from any state; None: unknown."""
     said = _smtbmc(["-i"], depth, folder)
     if "Temporal induction successful" not in said:
         return None

@@ -1,4 +1,4 @@
-"""What is proven of admission control: suspended cores find room, and a throttle loses nothing that it does not count."""
+"""What is proven of admission control: cores that obey find room, and a throttle counts what it discards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In
 
 from handfast.engines.hardware.admission import Suspend, Throttle
 from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.proofs.fifo import keeps_count
 from handfast.engines.hardware.proofs.offer import count_while, stands
 
 
@@ -19,7 +20,7 @@ class SuspendProof(wiring.Component):
     Args:
         control: With a flag for each FIFO.
         fifos: One for each core.
-        suspended_within: The most cycles that the cores are suspended for while all FIFOs are being emptied.
+        suspended_within: For how many cycles in a row the cores stand still at most while all FIFOs are being read.
     """
 
     def __init__(self, control: Suspend, fifos: list[Fifo], *, suspended_within: int) -> None:
@@ -41,7 +42,8 @@ class SuspendProof(wiring.Component):
                 fifo.read.ready.eq(self.drains[core]),
                 Assert(~fifo.write.valid | fifo.write.ready, "no core finds its FIFO full"),
             ]
-        suspended = count_while(m, control.suspend, self.drains.all(), self.suspended_within, name="suspended")
+            keeps_count(m, fifo)
+        suspended = count_while(m, control.suspend & self.drains.all(), self.suspended_within, name="suspended")
         m.d.comb += Assert(
             suspended <= self.suspended_within,
             f"cores stand still for at most {self.suspended_within} cycles in which all FIFOs are read",
@@ -82,7 +84,9 @@ class ThrottleProof(wiring.Component):
             ),
             Assert(~admitted | (output.payload == entry.payload), "a tuple is admitted unchanged"),
             Assert(~throttle.discard | self.flags.any(), "a tuple is discarded only while a core throttles"),
-            Assert(output.valid | ~entry.valid | self.flags.any(), "a tuple is offered at once while no core throttles"),
+            Assert(
+                output.valid | ~entry.valid | self.flags.any(), "a tuple is offered at once while no core throttles"
+            ),
             Assert(throttle.discarded == count, "discarded tuples are counted, as far as the count goes"),
         ]
         stands(m, output)

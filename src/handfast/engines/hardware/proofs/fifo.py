@@ -23,8 +23,8 @@ class FifoProof(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.fifo = fifo = self.fifo
-        # The oldest of `depth` words is the first of as many to leave; the last one written can be read `latency` later.
-        within = fifo.depth + fifo.latency - 1
+        # One word leaves in a cycle; only the one that was just written to block RAM cannot be read yet.
+        within = fifo.depth + (fifo.latency == 2)
         m.submodules.follow = follow = Follow(width=fifo.width, room=fifo.depth, within=within)
         m.d.comb += [
             fifo.write.valid.eq(self.valid),
@@ -45,3 +45,12 @@ class FifoProof(wiring.Component):
         ]
         stands(m, fifo.read)
         return m
+
+
+def keeps_count(m: Module, fifo: Fifo) -> None:
+    """Claim what induction has to know of a FIFO inside a larger part."""
+    there = (fifo.level != 0) | (fifo.write.valid if fifo.latency == 0 else 0)
+    m.d.comb += [
+        Assert(~fifo.read.valid | there, "a FIFO gives nothing that it does not hold"),
+        Assert(fifo.level <= fifo.depth, "a FIFO never holds more than it has room for"),
+    ]

@@ -17,7 +17,7 @@ class Follow(wiring.Component):
     Args:
         width: Bits of a word.
         room: The most words that the part has room for.
-        within: After how many cycles in a row or not, but with `drains`, a word has left.
+        within: The most cycles with `drains`, in a row or not, that a word stays inside.
 
     Ports:
         pick: Follow the word that enters; the first time counts.
@@ -25,11 +25,10 @@ class Follow(wiring.Component):
         leaves, leaving: A word leaves in this cycle.
         drains: The part could give a word in this cycle.
         inside: How many words have entered and not left.
-        followed: The picked word is inside.
-        ahead: How many of those inside entered before it.
     """
 
     def __init__(self, *, width: int, room: int, within: int) -> None:
+        self.width = width
         self.room = room
         self.within = within
         super().__init__(
@@ -41,35 +40,39 @@ class Follow(wiring.Component):
                 "leaving": In(width),
                 "drains": In(1),
                 "inside": Out(range(room + 2)),
-                "followed": Out(1),
-                "ahead": Out(range(room + 2)),
-                "word": Out(width),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         picked = Signal()  # a word was picked, whether or not it is still inside
+        followed = Signal()  # it is still inside
+        word = Signal(self.width)  # it
+        ahead = Signal(range(self.room + 2))  # how many words inside entered before it
         cycles = Signal(range(self.within + 2))  # how many times the part could give a word since then
+        alone = self.inside == 0
         m.d.sync += self.inside.eq(self.inside + self.enters - self.leaves)
         with m.If(self.enters & self.pick & ~picked):
             m.d.sync += [
                 picked.eq(1),
-                self.followed.eq(1),
-                self.word.eq(self.entering),
-                self.ahead.eq(self.inside - self.leaves),
+                word.eq(self.entering),
+                followed.eq(~(alone & self.leaves)),
+                ahead.eq(self.inside - self.leaves),
             ]
-        with m.If(self.followed & self.leaves):
-            with m.If(self.ahead == 0):
-                m.d.sync += self.followed.eq(0)
-                m.d.comb += Assert(self.leaving == self.word, "words leave unchanged and in the order they entered in")
+        with m.If(alone & self.leaves):
+            m.d.comb += Assert(
+                self.enters & (self.leaving == self.entering), "what leaves an empty part enters it just now"
+            )
+        with m.If(followed & self.leaves):
+            with m.If(ahead == 0):
+                m.d.sync += followed.eq(0)
+                m.d.comb += Assert(self.leaving == word, "words leave unchanged and in the order they entered in")
             with m.Else():
-                m.d.sync += self.ahead.eq(self.ahead - 1)
-        with m.If(self.followed & self.drains & (cycles <= self.within)):
+                m.d.sync += ahead.eq(ahead - 1)
+        with m.If(followed & self.drains & (cycles <= self.within)):
             m.d.sync += cycles.eq(cycles + 1)
         m.d.comb += [
-            Assert(~self.leaves | (self.inside != 0), "no word leaves that is not inside"),
-            Assert(self.inside <= self.room, f"at most {self.room} words are inside"),
-            Assert(cycles <= self.within, f"a word leaves within {self.within} cycles in which the output is ready"),
+            Assert(self.inside <= self.room, f"at most {self.room} of these words are inside"),
+            Assert(cycles <= self.within, f"a word leaves within {self.within} cycles with a ready output"),
         ]
         return m

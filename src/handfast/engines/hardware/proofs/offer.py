@@ -1,4 +1,4 @@
-"""An offer: a word that stands at a stream until it is taken, and how long it waits."""
+"""An offer: a word that stands at a stream until it is taken, and for how long."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ def stands(m: Module, output: Any) -> None:
         m.d.comb += Assert(output.valid & (output.payload == before), "a word that is offered stays until it is taken")
 
 
-def count_while(m: Module, lasts: Any, happens: Any, most: int, *, name: str) -> Signal:
-    """In how many cycles something has happened while something else lasted; it stops counting one beyond `most`."""
-    times = Signal(range(most + 2), name=name)  # the cycles before this one
+def count_while(m: Module, lasts: Any, most: int, *, name: str) -> Signal:
+    """For how many cycles in a row something has lasted up to the cycle before; one beyond `most` it stops counting.
+
+    What is claimed of such a count can be shown by induction: as many cycles are all that it depends on.
+    """
+    cycles = Signal(range(most + 2), name=name)  # the count
     with m.If(~lasts):
-        m.d.sync += times.eq(0)
-    with m.Elif(happens & (times <= most)):
-        m.d.sync += times.eq(times + 1)
-    return times
+        m.d.sync += cycles.eq(0)
+    with m.Elif(cycles <= most):
+        m.d.sync += cycles.eq(cycles + 1)
+    return cycles

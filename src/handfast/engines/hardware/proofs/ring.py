@@ -12,6 +12,8 @@ from amaranth.lib.wiring import In
 from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
 from handfast.engines.hardware.admission import Suspend
 from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.proofs.fifo import keeps_count
+from handfast.engines.hardware.proofs.merging import any_of
 from handfast.engines.hardware.proofs.offer import count_while
 
 
@@ -85,7 +87,8 @@ class NodeProof(wiring.Component):
         with m.If(alike == 1):
             for each in links:
                 m.d.comb += Assert(
-                    ~(each.valid & (each.word == word)) | (each.hops == hops), "a tuple has made one hop more, if that can be counted"
+                    ~(each.valid & (each.word == word)) | (each.hops == hops),
+                    "a tuple has made one hop more, if that can be counted",
                 )
         return m
 
@@ -129,9 +132,9 @@ class RingProof(wiring.Component):
             m.submodules.control = self.control
             m.d.comb += [self.control.almost_full.eq(network.almost_full), suspend.eq(self.control.suspend)]
 
-        watched = Signal(range(network.n))  # the core whose result is followed
+        watched = any_of(m, network.n)  # the core whose result is followed
         picked = Signal()  # it has entered
-        m.d.comb += [watched.eq(AnyConst(watched.shape())), Assume(watched < network.n)]
+
         waiting = Signal(network.n)  # whose result was offered in the cycle before and not taken
         offered = Cat(entry.valid for entry in network.inputs)
         taken = Cat(entry.valid & entry.ready for entry in network.inputs)
@@ -153,25 +156,24 @@ class RingProof(wiring.Component):
         m.d.sync += stored.eq(stored + sum(taken) - leave)
         circling = sum(link.valid & link.word[0] for link in links)
         mine = offered.bit_select(watched, 1) & ~taken.bit_select(watched, 1)
-        waits = count_while(m, mine & self.ready, 1, self.taken_within, name="waits")
-        silent = count_while(m, ~offered.any() & self.ready, 1, self.gone_within, name="silent")
+        waits = count_while(m, mine & self.ready, self.taken_within, name="waits")
+        silent = count_while(m, ~offered.any() & self.ready, self.gone_within, name="silent")
         m.d.comb += [
             Assert(stored == on_ring + in_fifos, "every result is on the ring or in a FIFO until it is read there"),
             Assert(circling <= picked, "a result is at one place on the ring"),
-            Assert(waits <= self.taken_within, f"a core waits for at most {self.taken_within} cycles with a ready output"),
+            Assert(
+                waits <= self.taken_within, f"a core waits for at most {self.taken_within} cycles with a ready output"
+            ),
             Assert(
                 (silent <= self.gone_within) | (stored == 0),
-                f"when the cores are silent, ring and FIFOs are empty after {self.gone_within} cycles with a ready output",
+                f"below silent cores ring and FIFOs are empty after {self.gone_within} cycles with a ready output",
             ),
         ]
         for fifo in network.fifos:
-            m.d.comb += [
-                Assert(~fifo.write.valid | fifo.write.ready, "what goes north finds room there"),
-                Assert(~fifo.read.valid | (fifo.level != 0), "a FIFO gives nothing that it does not hold"),
-                Assert(fifo.level <= fifo.depth, "a FIFO never holds more than it has room for"),
-            ]
+            m.d.comb += Assert(~fifo.write.valid | fifo.write.ready, "what goes north finds room there")
+            keeps_count(m, fifo)
         if self.control is not None:
-            hops = count_while(m, (circling != 0) & self.ready, 1, self.circles_within, name="hops")
+            hops = count_while(m, (circling != 0) & self.ready, self.circles_within, name="hops")
             m.d.comb += [
                 Assert(offered == taken, "every node takes every result at once"),
                 Assert(
