@@ -1,0 +1,328 @@
+"""The join cores in the fast model: what matters of a core are the cycles in which it has a match to give.
+
+All cores begin a step together and go through the same positions: one for each state, one for each comparison of a
+scan. A core goes on by one position in every cycle in which it is not suspended, except where it has a match: there it
+stays until the match is taken. So the model counts the cycles that are not suspended, the chain's *clock*, and knows of
+each core on which tick of it the next match comes. The positions between are not visited.
+
+Slots are numbered in the order in which they enter the chain, so a segment always holds a run of numbers, and the
+matches of a scan are the partners of the new tuple in that run.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from handfast.engines.hardware.model.bits import Ints
+from handfast.engines.hardware.model.pairs import Partners
+from handfast.engines.hardware.options import NESTED_LOOP
+from handfast.engines.hardware.shape import CircuitShape
+from handfast.flow.topology import R, S
+
+NOBODY = -1
+R_SCANS_AT = 4  # the position of the first comparison, behind STATE1 to STATE4
+SCANS_AT = 2  # that of the nested-loop join, behind WAIT and INSERT_R
+
+
+class Chain(NamedTuple):
+    """Cores, or the two units of the nested-loop join; a new tuple of R makes scan 0, one of S makes scan 1."""
+
+    partners: Ints  # by slot of R, then by slot of S: the slots of the other stream that match it, sorted
+    following: Ints  # by slot: the place among the partners from which on it has not met them
+    ends: Ints  # by slot: where its partners end
+    entering: Ints  # by core and scan: the new slot
+    first: Ints  # by core and scan: where the partners begin that the segment holds,
+    behind: Ints  # and where they end;
+    at: Ints  # the one of them that matches next
+    left: Ints  # and how many are left
+    edge: Ints  # by core and scan: the slot that is compared first
+    offsets: Ints  # by scan: the position in which it begins
+    scan: Ints  # by core: the scan that the next match is of
+    position: Ints  # by core: the position of that match
+    length: Ints  # by core: how many positions the step has
+    waiting: Ints  # the cores whose match was offered and not taken
+    offering: Ints  # the cores that offer a match in this cycle
+    refused: Ints  # by core: 1: what it offers is not taken
+    calendar: Ints  # by tick, round and round: the first core that has a match then
+    next_core: Ints  # by core: the next one on the same tick
+    cores: int
+    r_size: int
+    s_size: int
+    r_slots: int  # of the partners, those before are of R
+    nested_loop: bool
+    ram: bool
+    comparisons: int  # slots that are compared at a time
+
+
+def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
+    """The chain of a circuit, with empty segments."""
+    n = shape.inputs
+    longest = shape.cycles_per_step + 2
+    by_scan = np.zeros((n, 2), np.int64)
+    by_core = np.zeros(n, np.int64)
+    return Chain(
+        partners=partners.slots,
+        following=partners.starts.copy(),
+        ends=partners.ends,
+        entering=by_scan.copy(),
+        first=by_scan.copy(),
+        behind=by_scan.copy(),
+        at=by_scan.copy(),
+        left=by_scan.copy(),
+        edge=by_scan.copy(),
+        offsets=np.zeros(2, np.int64),
+        scan=by_core.copy(),
+        position=by_core.copy(),
+        length=by_core.copy(),
+        waiting=by_core.copy(),
+        offering=by_core.copy(),
+        refused=by_core.copy(),
+        calendar=np.full(1 << longest.bit_length(), NOBODY, np.int64),
+        next_core=by_core.copy(),
+        cores=n,
+        r_size=shape.sizes[R],
+        s_size=shape.sizes[S],
+        r_slots=partners.r_slots,
+        nested_loop=shape.algorithm == NESTED_LOOP,
+        ram=shape.ram,
+        comparisons=1,
+    )
+
+
+@njit(nogil=True, _nrt=False)
+def begin_scan(
+    core: int,
+    scan: int,
+    slot: int,
+    low: int,
+    size: int,
+    enters: bool,
+    partners: Ints,
+    following: Ints,
+    ends: Ints,
+    first: Ints,
+    behind: Ints,
+    at: Ints,
+    left: Ints,
+    edge: Ints,
+    ram: bool,
+) -> None:
+    """Find the partners of a new slot in the segment of so many slots from `low` on.
+
+    From core to core a slot meets later ones, so those that it has passed are not looked at again; only when it enters
+    the chain those before all segments are passed over.
+    """
+    begin, end = following[slot], ends[slot]
+    if enters and end - begin > 1:
+        top = end
+        while begin < top:
+            middle = (begin + top) >> 1
+            if partners[middle] < low:
+                begin = middle + 1
+            else:
+                top = middle
+    while begin < end and partners[begin] < low:
+        begin += 1
+    stop = begin
+    while stop < end and partners[stop] < low + size:
+        stop += 1
+    following[slot] = stop
+    left[core, scan] = stop - begin
+    if stop == begin:
+        return
+    first[core, scan] = begin
+    behind[core, scan] = stop
+    if ram:  # slots take the places of the oldest in turn, and the scan begins with place 0
+        wraps = low + (-low) % size
+        edge[core, scan] = wraps
+        begins = begin
+        while begins < stop and partners[begins] < wraps:
+            begins += 1
+        at[core, scan] = begins if begins < stop else begin
+    else:  # newest first
+        edge[core, scan] = low + size - 1
+        at[core, scan] = stop - 1
+
+
+@njit(nogil=True, _nrt=False)
+def matching_position(
+    core: int,
+    scan: int,
+    offset: int,
+    size: int,
+    partners: Ints,
+    at: Ints,
+    edge: Ints,
+    ram: bool,
+    comparisons: int,
+) -> int:
+    """The position of the next match of a scan that begins at position `offset`."""
+    distance = partners[at[core, scan]] - edge[core, scan]
+    place = distance if ram and distance >= 0 else distance + size if ram else -distance
+    return offset + (place if comparisons == 1 else place // comparisons)
+
+
+@njit(nogil=True, _nrt=False)
+def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_count: int, tick: int) -> tuple[int, int]:
+    """Begin a step on this tick of the clock.
+
+    Args:
+        chain: The chain.
+        r_shifts, s_shifts: Which streams bring a slot.
+        r_count, s_count: How many slots of each have entered before.
+        tick: The clock.
+
+    Returns:
+        How many cores have a match to give, and the tick on which the cores without one have finished.
+    """
+    partners, following, ends, ram = chain.partners, chain.following, chain.ends, chain.ram
+    first, behind, at, left, edge = chain.first, chain.behind, chain.at, chain.left, chain.edge
+    entering, scans, positions, lengths = chain.entering, chain.scan, chain.position, chain.length
+    calendar, next_core, nested_loop = chain.calendar, chain.next_core, chain.nested_loop
+    offsets = chain.offsets
+    r_size, s_size, comparisons, units = chain.r_size, chain.s_size, chain.comparisons, chain.cores
+    cores = 1 if nested_loop else units
+    r_groups, s_groups = -(-r_size // comparisons), -(-s_size // comparisons)
+    r_offset = SCANS_AT if nested_loop else R_SCANS_AT  # where a tuple of R begins to scan
+    s_offset = SCANS_AT if nested_loop else R_SCANS_AT + s_groups * int(r_shifts) + 1
+    length = s_offset + r_groups * int(s_shifts)
+    offsets[0], offsets[1] = r_offset, s_offset
+    busy, finish = 0, tick + (SCANS_AT if nested_loop else length)
+    left[:] = 0
+    for core in range(cores):
+        other = cores - 1 - core  # how many cores S has passed
+        r_unit, s_unit = (0, 1) if nested_loop else (core, core)
+        slot = r_count - core * r_size
+        if r_shifts and slot >= 0:
+            low = s_count - (other + 1) * s_size
+            begin_scan(
+                r_unit, 0, slot, low, s_size, core == 0, partners, following, ends, first, behind, at, left, edge, ram
+            )
+            entering[r_unit, 0] = slot
+        slot = s_count - other * s_size
+        if s_shifts and slot >= 0:
+            low = r_count + int(r_shifts) - (core + 1) * r_size
+            begin_scan(
+                s_unit,
+                1,
+                chain.r_slots + slot,
+                low,
+                r_size,
+                other == 0,
+                partners,
+                following,
+                ends,
+                first,
+                behind,
+                at,
+                left,
+                edge,
+                ram,
+            )
+            entering[s_unit, 1] = slot
+    for unit in range(units):
+        lengths[unit] = length
+        if nested_loop:
+            lengths[unit] = SCANS_AT + (s_groups * int(r_shifts) if unit == 0 else r_groups * int(s_shifts))
+        if left[unit, 0]:
+            scans[unit] = 0
+            position = matching_position(unit, 0, r_offset, s_size, partners, at, edge, ram, comparisons)
+        elif left[unit, 1]:
+            scans[unit] = 1
+            position = matching_position(unit, 1, s_offset, r_size, partners, at, edge, ram, comparisons)
+        else:
+            finish = max(finish, tick + lengths[unit])
+            continue
+        busy += 1
+        positions[unit] = position
+        place = (tick + position) & (len(calendar) - 1)
+        next_core[unit] = calendar[place]
+        calendar[place] = unit
+    return busy, finish
+
+
+@njit(nogil=True, _nrt=False)
+def gather_offers(
+    goes: bool,
+    tick: int,
+    waiting_count: int,
+    waiting: Ints,
+    offering: Ints,
+    calendar: Ints,
+    next_core: Ints,
+) -> int:
+    """Write down which cores offer a match in this cycle, and return how many do."""
+    count = waiting_count
+    for i in range(waiting_count):
+        offering[i] = waiting[i]
+    if goes:
+        place = tick & (len(calendar) - 1)
+        core = calendar[place]
+        calendar[place] = NOBODY
+        while core != NOBODY:
+            offering[count] = core
+            count += 1
+            core = next_core[core]
+    return count
+
+
+@njit(nogil=True, _nrt=False)
+def match_of(core: int, scan: Ints, entering: Ints, partners: Ints, at: Ints) -> int:
+    """The match that a core offers as a word: the slot of R in the upper half, that of S in the lower."""
+    own = scan[core]
+    partner = partners[at[core, own]]
+    new = entering[core, own]
+    word: int = new << 32 | partner if own == 0 else partner << 32 | new
+    return word
+
+
+@njit(nogil=True, _nrt=False)
+def go_on(
+    core: int,
+    tick: int,
+    r_size: int,
+    s_size: int,
+    partners: Ints,
+    first: Ints,
+    behind: Ints,
+    at: Ints,
+    left: Ints,
+    edge: Ints,
+    offsets: Ints,
+    scan: Ints,
+    position: Ints,
+    length: Ints,
+    calendar: Ints,
+    next_core: Ints,
+    ram: bool,
+    comparisons: int,
+) -> int:
+    """Let a core whose match was taken go on, from this tick.
+
+    Returns:
+        The tick on which it has finished, if that was its last match, else -1.
+    """
+    own = scan[core]
+    passed = position[core]
+    left[core, own] -= 1
+    if left[core, own]:
+        if ram:
+            at[core, own] += 1
+            if at[core, own] == behind[core, own]:
+                at[core, own] = first[core, own]
+        else:
+            at[core, own] -= 1
+    elif own == 0 and left[core, 1]:
+        own = scan[core] = 1
+    else:
+        return tick + length[core] - passed - 1
+    size = r_size if own else s_size
+    here = matching_position(core, own, offsets[own], size, partners, at, edge, ram, comparisons)
+    position[core] = here
+    place = (tick + max(here - passed - 1, 0)) & (len(calendar) - 1)
+    next_core[core] = calendar[place]
+    calendar[place] = core
+    return -1
