@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from handfast.cli.reproduce.printed import Buffers
@@ -40,15 +41,15 @@ class Choice:
         return self.options[0]
 
 
-OF_TREE = (
+OPEN = (  # what the cycles printed for FIFOs of 8 and 16 hardly depend on
     Choice(
         "merger loop",
         "three states, one behind the other [§4.2]",
         (
-            Option("4 cycles, writes in the 2nd and 4th", {"cycles": 4, "writes": (1, 3)}),
-            Option("4 cycles, writes in the 2nd and 3rd", {"cycles": 4, "writes": (1, 2)}),
-            Option("4 cycles, writes in the 3rd and 4th", {"cycles": 4, "writes": (2, 3)}),
-            Option("3 cycles, writes in the 2nd and 3rd: the text's states", {"cycles": 3, "writes": (1, 2)}),
+            Option("4 cycles, writes: 2nd and 4th", {"cycles": 4, "writes": (1, 3)}),
+            Option("4 cycles, writes: 2nd and 3rd", {"cycles": 4, "writes": (1, 2)}),
+            Option("4 cycles, writes: 3rd and 4th", {"cycles": 4, "writes": (2, 3)}),
+            Option("3 cycles, writes: 2nd and 3rd, as in the text", {"cycles": 3, "writes": (1, 2)}),
         ),
     ),
     Choice(
@@ -64,10 +65,14 @@ OF_TREE = (
         "latency of a FIFO",
         "block RAM, one read and one write a cycle [§4.1]",
         (
-            Option("a word can be read 2 cycles after its write", {"latency": 2}),
-            Option("1 cycle after it", {"latency": 1}),
+            Option("readable 2 cycles after the write", {"latency": 2}),
+            Option("readable 1 cycle after it", {"latency": 1}),
         ),
     ),
+)
+
+OF_TREE = (
+    *OPEN,
     Choice(
         "delay of the suspension",
         "the flags are stored in a flip-flop [§4.4]",
@@ -88,8 +93,12 @@ OF_TREE = (
 OF_RING = (
     Choice(
         "equal counters",
-        "nothing; north must go first, or a tuple circles for ever above empty FIFOs",
-        (Option("north, east, west", {"port_ties": "NEW"}), Option("north, west, east", {"port_ties": "NWE"})),
+        "nothing",
+        (
+            Option("north, east, west", {"port_ties": "NEW"}),
+            Option("north, west, east", {"port_ties": "NWE"}),
+            Option("east, north, west", {"port_ties": "ENW"}),
+        ),
     ),
     Choice(
         "equal hop counts",
@@ -117,11 +126,14 @@ OF_RING = (
         "latency of a FIFO",
         "nothing",
         (
-            Option("a word can be read 2 cycles after its write", {"latency": 2}),
-            Option("1 cycle after it", {"latency": 1}),
+            Option("readable 2 cycles after the write", {"latency": 2}),
+            Option("readable 1 cycle after it", {"latency": 1}),
         ),
     ),
 )
+
+COMBINATIONS = tuple(product(*(choice.options for choice in OPEN)))
+"""Every way to decide the choices that the figures for FIFOs of 8 and 16 leave open."""
 
 _TREE_BUFFERS = {"core_buffer": 8, "network_buffer": 4}  # of the throughput figures [OGE §4.5.2]
 _RING_BUFFER = 8  # [OGE §6.3.1]

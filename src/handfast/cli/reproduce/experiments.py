@@ -11,9 +11,9 @@ import numpy as np
 
 from handfast.cli.reproduce import printed
 from handfast.cli.reproduce.circuits import (
+    COMBINATIONS,
     OF_RING,
     OF_TREE,
-    Choice,
     Option,
     baseline,
     by_level,
@@ -24,6 +24,7 @@ from handfast.cli.reproduce.circuits import (
 from handfast.engines.hardware.model.circuit import Ints, run
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.workload import BURST, GAUSSIAN, RANDOM, StreamPair
+from handfast.errors import InternalError
 
 TRACED_LEVEL = 3  # whose mergers' FIFOs are drawn [OGE Fig. 5.2.1]
 _TRACE_POINTS = 300
@@ -83,10 +84,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a job took."""
+    """What a job took.
+
+    Attributes:
+        cycles: Until every step is done and every result has come out, as the thesis counts: “no result tuples remain”
+            [OGE §5.1].
+        ends: Whether it ever came to that; if not, a result was going round for ever.
+    """
 
     cycles: int
     results: int
+    ends: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +146,10 @@ class Evaluation:
         """A circuit with a burst."""
         return Job(shape, StreamPair(shape.cores * shape.sizes[0], rate, BURST))
 
-    def with_option(self, shape: CircuitShape, option: Option) -> CircuitShape:
-        """A circuit with one choice made in another way."""
-        return replace(shape, **option.fields)
+    def with_options(self, shape: CircuitShape, options: Iterable[Option]) -> CircuitShape:
+        """A circuit with some choices made in another way."""
+        fields = {name: value for option in options for name, value in option.fields.items()}
+        return replace(shape, **fields)
 
     def jobs(self) -> list[Job]:
         """Every job once."""
@@ -153,20 +162,28 @@ class Evaluation:
             found += [*self.random(self.tree, rate), *self.random(self.ring, rate), self.burst(self.ring, rate)]
             found += [*self.random(self.loop, rate)]
             found += [*self.random(self.small_tree, rate), *self.random(self.small_ring, rate)]
-        found += [job for choice in OF_TREE for option in choice.options for job in self.tree_jobs(option).values()]
+        for choice in OF_TREE:
+            found += [job for option in choice.options for job in self.uniform_jobs([option]).values()]
         found += [self.ring_job(option) for choice in OF_RING for option in choice.options]
         found += [self.unflushed(slots) for slots in printed.CYCLES]
+        for options in COMBINATIONS:
+            found += [*self.uniform_jobs(options).values(), *self.baseline_jobs(options)]
         found += [job for _, job in self.input_alternatives()]
         return list(dict.fromkeys(found))
 
-    def tree_jobs(self, option: Option) -> dict[int, Job]:
-        """By slots of every FIFO, the baseline with an option, where all matches."""
-        shape = self.with_option(self.tree, option)
+    def uniform_jobs(self, options: Iterable[Option]) -> dict[int, Job]:
+        """By slots of every FIFO, the baseline with these options, where all matches."""
+        shape = self.with_options(self.tree, options)
         return {slots: Job(uniform(shape, slots), self.everything()) for slots in printed.CYCLES}
+
+    def baseline_jobs(self, options: Iterable[Option]) -> tuple[Job, Job]:
+        """The baseline of the throughput figures with these options, where all matches, and where it must be slow."""
+        shape = self.with_options(self.tree, options)
+        return self.random(shape, 1.0)[0], self.random(shape, printed.CROSSING)[0]
 
     def ring_job(self, option: Option) -> Job:
         """The proposed circuit with an option, where all matches."""
-        return Job(self.with_option(self.ring, option), self.everything())
+        return Job(self.with_options(self.ring, [option]), self.everything())
 
     def unflushed(self, slots: int) -> Job:
         """The baseline without empty steps behind the streams: results are missing."""
@@ -206,8 +223,11 @@ class Evaluation:
                 raise
 
     def cycles(self, job: Job) -> int:
-        """The cycles of a job that was run."""
-        return self.costs[job].cycles
+        """The cycles of a job that was run to its end."""
+        cost = self.costs[job]
+        if not cost.ends:
+            raise InternalError(f"The circuit did not end: {job}")
+        return cost.cycles
 
     def spread(self, jobs: Iterable[Job]) -> Spread:
         """The cycles of jobs that differ in their seeds."""
@@ -223,15 +243,14 @@ class Evaluation:
         every = max(1, expected // _TRACE_POINTS)
         ran = run(shape, steps, streams.pairs(), levels_every=every)
         first = shape.cores + 2**TRACED_LEVEL - 1  # behind the cores' FIFOs, mergers come from the root on
-        levels = np.asarray(ran.levels)[first : first + 2**TRACED_LEVEL].T
+        assert ran.levels is not None, "they were asked for"
+        levels = ran.levels[first : first + 2**TRACED_LEVEL].T
         return Trace(every * np.arange(len(levels), dtype=np.int64), levels)
 
 
 def _cost(job: Job) -> Cost:
-    ran = run(job.shape, job.streams.steps(job.shape.flush if job.flushed else 0), job.streams.pairs())
-    return Cost(int(ran.total), len(ran.r))
-
-
-def choices() -> tuple[tuple[str, tuple[Choice, ...]], ...]:
-    """All choices, by the circuit that they are of."""
-    return (("baseline", OF_TREE), ("proposed", OF_RING))
+    try:
+        ran = run(job.shape, job.streams.steps(job.shape.flush if job.flushed else 0), job.streams.pairs())
+    except InternalError:  # the model saw the circuit stand still: one of the choices leads to that
+        return Cost(0, 0, ends=False)
+    return Cost(ran.idle, len(ran.r))

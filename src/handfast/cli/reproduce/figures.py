@@ -104,9 +104,10 @@ def buffer_levels(made: Evaluation) -> str:
 
 def traces(made: Evaluation) -> str:
     """How full the FIFOs of one level are over time, for three kinds of input at two match rates [OGE Fig. 5.2.1]."""
-    import matplotlib
-
     figure = new_figure((9.0, 8.4))
+    import matplotlib.lines
+    import matplotlib.ticker
+
     rates = sorted({rate for _, rate in made.traces})
     grid = figure.subplots(len(_TITLES), len(rates), sharex="col", sharey="col", squeeze=False)
     count = 2**TRACED_LEVEL
@@ -123,8 +124,12 @@ def traces(made: Evaluation) -> str:
             if row == len(_TITLES) - 1:
                 axes.set_xlabel("cycles")
         grid[row][0].set_ylabel("results in the FIFO")
-    for axes in grid[0]:
-        axes.set_ylim(bottom=0)  # a column has one scale
+    for column, axes in enumerate(grid[0]):  # a column has one scale
+        axes.set_ylim(bottom=0)
+        shown = [made.traces[pattern, rates[column]] for pattern in _TITLES]
+        last = max((int(own.cycles[own.levels.any(axis=1)].max(initial=0)) for own in shown), default=0)
+        axes.set_xlim(0, 1.1 * last + 1)  # behind it all of these are empty
+        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
     handles = [matplotlib.lines.Line2D([], [], color=colours[k]) for k in range(count)]
     names = [f"{k + 1}" for k in range(count)]
     figure.legend(
@@ -157,7 +162,7 @@ def results_and_cycles(made: Evaluation) -> str:
         spreads = [made.spread(made.random(shape, rate)) for rate in rates]
         ends.append(_line(axes, rates, spreads, name, colour, marker))
     _as_rate(axes)
-    top = 1.05 * max(end.y for end in ends)
+    top = 1.12 * max(end.y for end in ends)
     axes.set_ylim(0, top)
     bars.set_ylim(0, top)  # one scale for both: a result a cycle is where a line touches its bar
     for each in (axes, bars):

@@ -8,7 +8,8 @@ from html import escape
 
 from handfast.cli.areas import COMMAND, Areas
 from handfast.cli.reproduce import printed
-from handfast.cli.reproduce.alternatives import ring_rows, stream_rows, tree_rows
+from handfast.cli.reproduce.alternatives import combination_rows, ring_rows, stream_rows, tree_rows
+from handfast.cli.reproduce.circuits import OPEN, by_level, slots
 from handfast.cli.reproduce.claims import Claim
 from handfast.cli.reproduce.experiments import Evaluation
 from handfast.engines.hardware.options import ADAPTIVE, TREE
@@ -20,10 +21,11 @@ h1 { font-size: 1.7rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top:
 table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid #dfe3e8; text-align: right; vertical-align: top; }
 th { border-bottom: 2px solid #9aa3ad; } th:first-child, td:first-child, .words { text-align: left; }
-td { font-variant-numeric: tabular-nums; } tr.chosen td { background: #eaf4f8; }
+td { font-variant-numeric: tabular-nums; white-space: nowrap; } td.words { white-space: normal; }
+tr.chosen td { background: #eaf4f8; }
 figure { margin: 1.2rem 0; } figure img { width: 100%; height: auto; }
 figcaption, .note { color: #4b5563; font-size: .92rem; }
-td:last-child { white-space: nowrap; }
+td.verdict { text-align: left; }
 .scroll { overflow-x: auto; }
 """.strip()
 
@@ -91,6 +93,8 @@ def page(
     parts += ["<h2>Printed and ours</h2>", _claims(claims)]
     for number, picture in pictures.items():
         parts += [f"<h2>{escape(_TITLES[number])}</h2>", _figure(picture, _CAPTIONS[number])]
+        if number == "5.1.2":
+            parts.append(_buffers(made))
     parts += _areas(areas, area_picture)
     parts += _choices(made)
     parts += [
@@ -112,7 +116,20 @@ def _claims(claims: Sequence[Claim]) -> str:
     rows = [
         (own.what, own.where, own.printed or "—", own.ours, _percent(own.difference), own.verdict) for own in claims
     ]
-    return _table(("what", "in the thesis", "printed", "ours", "difference", ""), rows, words=2, last_words=True)
+    return _table(("what", "in the thesis", "printed", "ours", "difference", ""), rows, words=2, verdict=True)
+
+
+def _buffers(made: Evaluation) -> str:
+    """Table 5.1: slots by level, and of all FIFOs together."""
+    configurations = [by_level(made.tree, own) for own in printed.TABLE_5_1.values()]
+    levels = [own.network_buffer for own in configurations]
+    depth = len(levels[0]) if isinstance(levels[0], tuple) else 0
+    rows = [
+        (f"mergers at depth {k}", *(f"{own[k]:,}" for own in levels if isinstance(own, tuple))) for k in range(depth)
+    ]
+    rows.append(("join cores", *(f"{own.core_buffer:,}" for own in configurations)))
+    rows.append(("all together", *(f"{slots(own):,}" for own in configurations)))
+    return _table(("slots", *printed.TABLE_5_1), rows, words=1)
 
 
 def _areas(areas: Areas | None, picture: str | None) -> list[str]:
@@ -179,11 +196,32 @@ def _choices(made: Evaluation) -> list[str]:
     sizes = [f"FIFOs of {size}" for size in printed.CYCLES]
     return [
         "<h2>What the thesis does not say, and what else it could be</h2>",
-        "<p>Cycles at 100% match. The first line of each choice, shaded, is what all figures above go by: fixed from "
-        "the text and from what is printed for FIFOs of 8 and of 16. What is printed for FIFOs of 4 was not used.</p>",
-        "<h3>Baseline</h3>",
+        "<p>The cycles printed for FIFOs of 8 and of 16 decide two things: a result takes the output channel 4 cycles, "
+        "and empty steps flush the chain. They hardly depend on how mergers and FIFOs work in detail. So of the "
+        "combinations below those are possible (✔) with which also the printed throughput comes out: the proposed "
+        f"circuit is more than {printed.OVER_BASELINE} times faster than the baseline, and at "
+        f"{printed.CROSSING:.0%} match the baseline is not faster than the nested loop. Of these, all figures above go "
+        f"by the one that is nearest to {printed.OVER_BASELINE}. What is printed for FIFOs of 4 was not used.</p>",
+        _table(
+            (
+                *(choice.name for choice in OPEN),
+                *(f"FIFOs of {size}" for size in printed.FIXED_FROM),
+                "÷ proposed",
+                "÷ nested loop",
+                "",
+                "FIFOs of 4",
+            ),
+            combination_rows(made),
+            words=len(OPEN),
+            shaded={0},
+        ),
+        '<p class="note">Cycles at 100% match; of the baseline with 8 slots behind cores and 4 in mergers ÷ those '
+        f"of the proposed circuit at 100%; cycles of the nested loop ÷ those of the baseline at {printed.CROSSING:.0%}."
+        "</p>",
+        "<p>Each choice by itself, all others as they are; the first line, shaded, is what was chosen.</p>",
+        "<h3>Baseline at 100% match</h3>",
         _table(("choice", "the text says", "", *sizes), tree_rows(made), words=3, shaded=_chosen(tree_rows(made))),
-        "<h3>Proposed circuit</h3>",
+        "<h3>Proposed circuit at 100% match</h3>",
         _table(
             ("choice", "the text says", "", "cycles", "cycles a result"),
             ring_rows(made),
@@ -216,14 +254,14 @@ def _table(
     rows: Rows,
     *,
     words: int,
-    last_words: bool = False,
+    verdict: bool = False,
     shaded: set[int] | frozenset[int] = frozenset(),
 ) -> str:
-    """A table whose first columns are words, and whose others are figures; perhaps the last one is words again."""
+    """A table whose first columns are words, and whose others are figures; perhaps the last one is a verdict."""
 
     def cell(kind: str, place: int, text: str) -> str:
-        is_words = place < words or (last_words and place == len(head) - 1)
-        return f"<{kind}{' class=words' if is_words else ''}>{escape(text)}</{kind}>"
+        named = "words" if place < words else "verdict" if verdict and place == len(head) - 1 else ""
+        return f"<{kind}{f' class={named}' if named else ''}>{escape(text)}</{kind}>"
 
     def line(kind: str, cells: Sequence[str]) -> str:
         return "".join(cell(kind, place, text) for place, text in enumerate(cells))
@@ -236,4 +274,4 @@ def _table(
 
 
 def _percent(part: float | None, digits: int = 3) -> str:
-    return "—" if part is None else "0%" if part == 0 else f"{part:+.{digits}%}"
+    return "—" if part is None else "0%" if part == 0 else f"{part:+.{digits}%}".replace("-", "−")

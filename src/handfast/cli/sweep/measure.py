@@ -6,7 +6,6 @@ from dataclasses import asdict
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from handfast.cli.sweep.grid import Configuration
@@ -30,7 +29,7 @@ SCHEMA = pa.schema(
         ("slots", pa.int64()),  # of all FIFOs together
         ("flush", pa.int64()),  # empty steps behind the streams
         ("results", pa.int64()),
-        ("cycles", pa.int64()),  # until every result has come out
+        ("cycles", pa.int64()),  # until every step is done and every result has come out
         ("suspended", pa.int64()),  # of these, cycles in which the cores stood still
         ("highest", pa.int64()),  # the most results that any FIFO held
         ("seconds", pa.float64()),  # that the model took
@@ -43,16 +42,15 @@ def measure(configuration: Configuration) -> dict[str, Any]:
     shape, streams = configuration.shape, configuration.streams
     start = perf_counter()
     ran = run(shape, streams.steps(shape.flush), streams.pairs())
-    highest = np.asarray(ran.highest)
     return {
         **asdict(configuration),
         "window": configuration.window,
-        "slots": slots(configuration, len(highest)),
+        "slots": slots(configuration, len(ran.highest)),
         "flush": shape.flush,
         "results": len(ran.r),
-        "cycles": int(ran.total),
-        "suspended": int(ran.suspended),
-        "highest": int(highest.max(initial=0)),
+        "cycles": ran.idle,
+        "suspended": ran.suspended,
+        "highest": int(ran.highest.max(initial=0)),
         "seconds": perf_counter() - start,
     }
 
