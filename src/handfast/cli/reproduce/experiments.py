@@ -26,6 +26,7 @@ from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.workload import BURST, GAUSSIAN, RANDOM, StreamPair
 from handfast.errors import InternalError
 
+TRACED = tuple((pattern, rate) for pattern in (RANDOM, GAUSSIAN, BURST) for rate in (0.2, 0.4))
 TRACED_LEVEL = 3  # whose mergers' FIFOs are drawn [OGE Fig. 5.2.1]
 _TRACE_POINTS = 300
 _NEVER_FULL = 1 << 16  # slots: "equal to or more than 2^16" [OGE §5.2]
@@ -205,19 +206,22 @@ class Evaluation:
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def run(self, threads: int, done: Callable[[int, int], None]) -> None:
-        """Run everything; `done` is told how many of how many runs are behind."""
+    @property
+    def total(self) -> int:
+        """How many runs there are."""
+        return len(self.jobs()) + len(TRACED)
+
+    def run(self, threads: int, done: Callable[[int], None]) -> None:
+        """Run everything; `done` is told how many runs are behind."""
         jobs = self.jobs()
-        traced = [(pattern, rate) for pattern in (RANDOM, GAUSSIAN, BURST) for rate in (0.2, 0.4)]
-        total = len(jobs) + len(traced)
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for job, cost in zip(jobs, pool.map(_cost, jobs), strict=True):
                     self.costs[job] = cost
-                    done(len(self.costs), total)
-                for key, trace in zip(traced, pool.map(self._trace, traced), strict=True):
+                    done(len(self.costs))
+                for key, trace in zip(TRACED, pool.map(self._trace, TRACED), strict=True):
                     self.traces[key] = trace
-                    done(len(self.costs) + len(self.traces), total)
+                    done(len(self.costs) + len(self.traces))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise

@@ -32,17 +32,8 @@ def reproduce(out: Path, *, quick: bool, results: Path, screen: Screen) -> list[
     areas = read_areas(results)
     figures.check()  # before minutes of runs: what the pictures need is there
     made = Evaluation(QUICK if quick else WHOLE)
-    total = len(made.jobs())
-    with screen.bar(total, f"{total} runs of circuits on the fast model") as show:
-        tenth = 0
-
-        def done(behind: int, of: int) -> None:
-            nonlocal tenth
-            if behind * 10 // of > tenth or behind == of:  # in a log, ten lines
-                tenth = behind * 10 // of
-                show(behind, f"{behind} of {of} runs")
-
-        made.run(os.cpu_count() or 1, done)
+    with screen.runs(made.total, f"{made.total} runs of circuits on the fast model") as show:
+        made.run(os.cpu_count() or 1, show)
     found = claims(made)
     pictures = {number: draw(made) for number, draw in figures.FIGURES.items()}
     drawn = figures.areas(areas) if areas is not None else None

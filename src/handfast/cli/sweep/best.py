@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-HEADINGS = ("input", "best circuit", "buffers", "cycles", "tuples in 1,000", "results a cycle", "suspended", "slots")
+HEADINGS = ("tuples", "match", "input", "best: cores", "network", "buffers", "cycles", "suspended", "slots")
 _INPUT = ("window", "tuples", "match_rate", "pattern")
 _CIRCUIT = ("cores", "segment", "network", "core_buffer", "network_buffer", "margin", "merger", "cycles_per_result")
 _FIGURES = ("cycles", "results", "suspended")
@@ -35,17 +35,16 @@ def best(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """A row as text, as `HEADINGS` say."""
-    buffers = f"{row['network_buffer']:,}"
-    if row["core_buffer"]:
-        buffers = f"{row['core_buffer']:,} behind a core, {buffers} in the network"
+    of_core = f"{row['core_buffer']:,} + " if row["core_buffer"] else ""
     return (
-        f"{row['tuples']:,} tuples, {row['match_rate']:.0%} match, {row['pattern']}",
-        f"{row['cores']:,} × {row['segment']:,}, {row['network']}",
-        buffers,
+        f"{row['tuples']:,}",
+        f"{row['match_rate']:.0%}",
+        row["pattern"],
+        f"{row['cores']:,} × {row['segment']:,}",
+        row["network"],
+        f"{of_core}{row['network_buffer']:,}",
         f"{row['cycles']:,.0f}",
-        f"{per_thousand(row):.2f}",
-        f"{row['results'] / row['cycles']:.3f}",
-        f"{row['suspended'] / row['cycles']:.1%}",
+        f"{row['suspended'] / row['cycles']:.0%}",
         f"{row['slots']:,}",
     )
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -167,9 +167,8 @@ class Grid:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """The parameters that differ between configurations, in their order."""
-        names = [own.name for own in fields(Configuration)]
-        return tuple(n for n in names if len({getattr(made, n) for made in self.configurations}) > 1)
+        """The parameters that have several values, in their order."""
+        return tuple(name for name in _RULES if len(set(getattr(self, name))) > 1)
 
     def _combined(self) -> list[Configuration]:
         """Every combination once; what a network has no part for is not varied."""

@@ -50,7 +50,7 @@ def draw(path: Path, rows: Sequence[Row], varied: Sequence[str]) -> None:
     grid[0].set_ylabel("tuples of each stream in 1,000 cycles")
     title = "How many tuples a circuit takes"
     if banded:
-        title += f"; median, and band from lowest to highest, over {' and '.join(map(_words, banded))}"
+        title += f"\nline: median, band: lowest to highest, over {' and '.join(map(_words, banded))}"
     figure.suptitle(title, fontsize=12)
     save_png(figure, path)
 
@@ -101,13 +101,9 @@ def _draw_lines(
 
 def _said(name: str, value: Any) -> str:
     """A value as the name of a line: words stand for themselves, numbers need their parameter."""
-    return (
-        str(value)
-        if isinstance(value, str) and value
-        else f"{_words(name)} {value:.0%}"
-        if isinstance(value, float)
-        else f"{_words(name)} {value or 'none'}"
-    )
+    if isinstance(value, str):
+        return value or f"no {_words(name)}"
+    return f"{_words(name)} {value:.0%}" if isinstance(value, float) else f"{_words(name)} {value:,}"
 
 
 def _words(name: str) -> str:

@@ -41,21 +41,16 @@ def sweep(grid: Grid, out: Path, *, engine: str, cores: int, screen: Screen) -> 
             _run(run, missing, folder, cores, screen)
         rows = folder.rows(wanted)
         picture.draw(out / _PICTURE, rows, grid.varied)
-    screen.table(HEADINGS, [cells(row) for row in best(rows)], left=3)
+    screen.table(HEADINGS, [cells(row) for row in best(rows)], boxed=False)
     screen.say(f"every row is in {folder.runs}/, drawn in {out / _PICTURE}")
     return rows
 
 
 def _run(run: Run, missing: list[Configuration], folder: SweepFolder, cores: int, screen: Screen) -> None:
-    shown = 0
-    with screen.bar(len(missing), f"{len(missing):,} to run; stopped or killed, the sweep goes on from here") as show:
+    with screen.runs(len(missing), "what is there stays: stopped or killed, the sweep goes on from it") as show:
 
         def step() -> None:
-            nonlocal shown
-            done = sum(map(folder.has, missing))
-            if done > shown:
-                shown = done
-                show(done, f"{done:,} of {len(missing):,} run")
+            show(sum(map(folder.has, missing)))
 
         run(missing, folder, cores, step)
         step()
