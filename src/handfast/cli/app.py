@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from handfast import __version__
-from handfast.errors import HandfastError, SpecError, missing_extra
+from handfast.cli.circuit.options import Asked, of_circuit
+from handfast.errors import HandfastError, SpecError
 
 if TYPE_CHECKING:
     from handfast.cli.screen import Screen
@@ -131,6 +132,67 @@ def run(file: _File, engine: _Engine = None) -> None:
 
 
 @app.command()
+@of_circuit(runs=True)
+def simulate(
+    file: _File,
+    circuit: Asked,
+    vcd: Annotated[Path | None, typer.Option(help="A waveform to write.", show_default=False)] = None,
+) -> None:
+    """Run a pipeline's join as a circuit, on all rows its sources have now.
+
+    Shows cycles, how full the buffers got and how long the cores were
+    suspended, and compares the matches with the local engine's. Nothing is
+    written but the waveform.
+
+    The exit code is 0 if the matches are the same, and 1 if not. Needs the
+    'hardware' extra, and a C++ compiler for long runs.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.circuit.simulate import run
+        from handfast.cli.screen import Screen
+
+        equal = run(file, circuit, vcd=vcd, screen=Screen.of_output(), progress=Screen.of_errors())
+    raise typer.Exit(0 if equal else _FAILED)
+
+
+@app.command()
+@of_circuit(runs=False)
+def synthesize(
+    file: _File,
+    circuit: Asked,
+    family: Annotated[str, typer.Option(help="The FPGA: xc6v (Virtex-6) or ecp5.")] = "xc6v",
+    clock: Annotated[bool, typer.Option("--clock", help="Estimate the clock on an ECP5 as well; minutes.")] = False,
+    seeds: Annotated[int, typer.Option(help="How many times the clock is estimated, from other beginnings.")] = 3,
+    verilog: Annotated[Path | None, typer.Option(help="A file for the circuit's Verilog.", show_default=False)] = None,
+) -> None:
+    """Count what the circuit of a pipeline's join takes of an FPGA.
+
+    LUTs, flip-flops and RAM by part. The circuit is as large as the rows
+    need that the sources have now.
+
+    Takes a minute or several; results are kept, so that the next time is at
+    once. Needs the 'hardware' extra.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.circuit.synthesize import run
+        from handfast.cli.screen import Screen
+
+        if clock and seeds < 1:
+            raise SpecError(f"--seeds must be a positive number, not {seeds}")
+        run(
+            file,
+            circuit,
+            family=family,
+            seeds=seeds if clock else 0,
+            verilog_to=verilog,
+            screen=Screen.of_output(),
+            progress=Screen.of_errors(),
+        )
+
+
+@app.command()
 def sweep(
     grid: Annotated[
         Path | None,
@@ -159,7 +221,7 @@ def sweep(
     and Java 17 or newer.
     """
     with _errors():
-        _check_circuits("A sweep")
+        _check_circuits()
         from handfast.cli.screen import Screen
         from handfast.cli.sweep.grid import Grid
         from handfast.cli.sweep.run import sweep as run_sweep
@@ -204,7 +266,7 @@ def thesis(
     'hardware' and 'bench' extras.
     """
     with _errors():
-        _check_circuits("The reproduction")
+        _check_circuits()
         from handfast.cli.reproduce.run import holds
         from handfast.cli.reproduce.run import reproduce as run_thesis
         from handfast.cli.screen import Screen
@@ -234,6 +296,13 @@ def scaling(
         run(out, quick=quick, screen=Screen.of_output())
 
 
+def _check_circuits() -> None:
+    """Refuse to go on without the extra, before anything imports Amaranth."""
+    from handfast.engines.hardware import toolchain
+
+    toolchain.version("amaranth")
+
+
 class _Runner(Protocol):
     """How an engine runs pipelines: `handfast.cli.run` has a module for each."""
 
@@ -256,14 +325,6 @@ def _runner(engine: str) -> _Runner:
     from handfast.cli.run import spark
 
     return spark
-
-
-def _check_circuits(what: str) -> None:
-    """Refuse to start without what circuits are made of."""
-    from importlib.util import find_spec
-
-    if find_spec("amaranth") is None:
-        raise missing_extra(f"{what} needs", "hardware", "amaranth")
 
 
 @contextmanager

@@ -110,12 +110,18 @@ class Screen:
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
         """Show that something is under way."""
-        if self._is_live:
-            with self._console.status(what):
-                yield
-        else:
-            self.say(f"… {what}")
+        with self.stages() as begins:
+            begins(what)
             yield
+
+    @contextmanager
+    def stages(self) -> Iterator[Callable[[str], None]]:
+        """Show what is under way, one thing after the other; the function given takes what begins."""
+        if self._is_live:
+            with self._console.status("") as status:
+                yield lambda what: status.update(what)
+        else:
+            yield lambda what: self.say(f"… {what}")
 
     @contextmanager
     def bar(self, total: int, hint: str) -> Iterator[Callable[[int, str], None]]:

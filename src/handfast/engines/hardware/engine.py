@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +26,51 @@ from handfast.flow.wide import narrowed
 from handfast.spec.join import BoundJoin, JoinSpec
 
 
-def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
-    """The matches of bounded inputs, found by a circuit."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Bounded inputs with the circuit that joins them.
+
+    Attributes:
+        schema: The columns of the result.
+        blocks: The stamped tuples of both streams.
+        design: The circuit.
+        steps: What it is fed.
+    """
+
+    schema: pa.Schema
+    blocks: Sequence[Block]
+    design: Design
+    steps: Sequence[int]
+
+    @property
+    def simulator(self) -> str:
+        """What the circuit runs on."""
+        return self.design.options.simulator_for(len(self.steps) * self.design.shape.cycles_per_step)
+
+    def table(self, results: Sequence[int]) -> pa.Table:
+        """The rows of the result, from the results that the circuit gave."""
+        pairs = [self.design.layout.pair(result) for result in results]
+        r, s = np.array(pairs, np.int64).reshape(-1, 2).T
+        rows = _rows(self.design.join, self.blocks, r, s, self.schema)
+        return pa.Table.from_batches(narrowed([rows], self.schema), self.schema)
+
+
+def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> Job | pa.Schema:
+    """The circuit for bounded inputs and what it is fed; the result's columns alone where a stream has no row."""
     join, blocks = _stamped(spec, tables)
     schema = result_schema(join, {name: table.schema for name, table in tables.items()})
     if len(blocks) < len(spec.streams):  # a stream without a row matches nothing
-        return schema.empty_table()
+        return schema
     made, lows = _designed(join, blocks, options)
-    steps = words(made.layout, blocks, lows, made.shape.flush)
-    outcome = SIMULATE[options.simulator_for(len(steps) * made.shape.cycles_per_step)](made.build(), steps)
-    r, s = np.array([made.layout.pair(result) for result in outcome.results], np.int64).reshape(-1, 2).T
-    return pa.Table.from_batches(narrowed([_rows(join, blocks, r, s, schema)], schema), schema)
+    return Job(schema, blocks, made, words(made.layout, blocks, lows, made.shape.flush))
+
+
+def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
+    """The matches of bounded inputs, found by a circuit."""
+    job = prepare(spec, tables, options)
+    if not isinstance(job, Job):
+        return job.empty_table()
+    return job.table(SIMULATE[job.simulator](job.design.build(), job.steps).results)
 
 
 def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> str:

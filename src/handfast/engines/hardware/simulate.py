@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from handfast.engines.hardware import verilator
 from handfast.engines.hardware.options import AMARANTH, VERILATOR
+from handfast.engines.hardware.simulator import Run
+from handfast.engines.hardware.simulator import Simulator as BuiltSimulator
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.errors import InternalError
 
@@ -34,8 +38,17 @@ Simulate = Callable[[JoinCircuit, Sequence[int]], Outcome]  # runs a circuit fro
 _WORD = 64  # bits in which Verilator's driver takes and gives numbers
 
 
-def by_amaranth(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
-    """Run the circuit on Amaranth's own simulator: slow, but there is nothing to build."""
+def by_amaranth(
+    top: JoinCircuit, steps: Sequence[int], *, look: Callable[[Any], None] | None = None, waveform: Path | None = None
+) -> Outcome:
+    """Run the circuit on Amaranth's own simulator: slow, but there is nothing to build.
+
+    Args:
+        top: The circuit.
+        steps: What it is fed.
+        look: Is called in each cycle, with the simulator's context.
+        waveform: A VCD to write.
+    """
     found = Outcome([], [])
 
     async def drive(ctx: Any) -> None:
@@ -49,23 +62,36 @@ def by_amaranth(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
             if ctx.get(top.results.valid):
                 found.results.append(ctx.get(top.results.payload))
                 found.cycles.append(cycle)
+            if look is not None:
+                look(ctx)
             await ctx.tick()
             cycle += 1
 
     simulator = Simulator(top)
     simulator.add_clock(1e-8)
     simulator.add_testbench(drive)
-    simulator.run()
+    with nullcontext() if waveform is None else simulator.write_vcd(str(waveform)):
+        simulator.run()
     return found
 
 
 def by_verilator(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
     """Run the circuit on Verilator: hundreds of times faster, once it has been built for this circuit."""
+    return outcome_of(run_verilated(verilator.build(top), top, steps))
+
+
+def run_verilated(built: BuiltSimulator, top: JoinCircuit, steps: Sequence[int], **asked: Any) -> Run:
+    """Run a built simulator of the circuit until it has given all; `asked` goes to its `run`."""
     quiet = 1_000 + 8 * sum(top.chain.sizes)  # cycles: much longer than a step without a match
-    run = verilator.build(top).run({"steps": _in_words(steps, top.layout.step.size)}, quiet=quiet)
+    run = built.run({"steps": _in_words(steps, top.layout.step.size)}, quiet=quiet, **asked)
     idle = run.probes["idle"].words
     if not run.finished or not idle.size or not int(idle[-1]):
         raise InternalError(f"The circuit stands still in cycle {run.cycles} before it has given every result")
+    return run
+
+
+def outcome_of(run: Run) -> Outcome:
+    """What came out in a run on Verilator."""
     seen = run.outputs["results"]
     return Outcome(_of_words(seen.words), [int(cycle) for cycle in seen.cycles])
 

