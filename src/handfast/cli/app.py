@@ -275,6 +275,47 @@ def thesis(
     raise typer.Exit(0 if holds(found) else _FAILED)
 
 
+@app.command()
+def size(
+    rate: Annotated[float, typer.Option(help="Tuples a second of each stream.", show_default=False)],
+    window: Annotated[
+        str, typer.Option(help="Tuples of a window, or of those of R and S: 100,200.", show_default=False)
+    ],
+    clock: Annotated[
+        float | None, typer.Option(help="The MHz within reach; nextpnr's estimate by default.", show_default=False)
+    ] = None,
+    cores: Annotated[str | None, typer.Option(help="Numbers of cores to look at, like 1,2,5,10.")] = None,
+    network: Annotated[str, typer.Option(help="How results are collected: tree or adaptive.")] = "tree",
+    synthesize: Annotated[
+        bool, typer.Option("--synthesize", help="Count the cells of every circuit; minutes.")
+    ] = False,
+    results: _Results = Path("benchmarks/results"),
+) -> None:
+    """Show the circuits, and the software, that meet a demand.
+
+    For circuits: the clock that they need by the number of cores, their area
+    and how much they switch where that was counted, and which is best. For
+    software: the cores and the memory, from a short measurement on this
+    machine.
+    """
+    with _errors():
+        if synthesize:
+            _check_circuits()
+        from handfast.cli.screen import Screen
+        from handfast.cli.size.demand import Demand
+        from handfast.cli.size.run import size as run_size
+
+        run_size(
+            Demand.of(rate, window),
+            clock=clock,
+            cores=cores,
+            network=network,
+            synthesise=synthesize,
+            results=results,
+            screen=Screen.of_output(),
+        )
+
+
 _bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
 app.add_typer(_bench, name="bench")
 
