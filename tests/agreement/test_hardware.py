@@ -54,10 +54,12 @@ class HardwareCase:
             algorithm="nested_loop" if nested else "handshake",
             segment=MOST_ROWS // cores + rng.randint(1, 3) if rng.random() < 0.2 else None,
             memory=rng.choice((None, "registers", "ram")),
-            network=rng.choice(("tree", "adaptive")),
+            network=rng.choice(("tree", "adaptive", "pipelined")),
             margin=margin,
             core_buffer=margin + rng.choice((1, 2, 5)),
             network_buffer=margin + rng.choice((1, 2, 5)),
+            comparisons=rng.choice((1, 1, 2, 3, 5)),
+            scan="immediate" if nested else rng.choice(("immediate", "eager")),
         )
 
     def expected(self) -> Counter[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from amaranth.sim import Simulator
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
 from handfast.engines.hardware.admission import Suspend, Throttle, throttle_margin
 from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.tree import TreeNetwork
 from handfast.errors import SpecError
 
@@ -106,6 +107,12 @@ def test_suspended_in_time_no_core_finds_its_fifo_full(margin: int, delay: int) 
 
 def test_suspended_in_time_no_core_finds_a_node_that_cannot_take_its_result() -> None:
     lost, left = results_lost(Suspended(AdaptiveNetwork(n=4, width=4, depth=8), Suspend(n=1)), seed=0)
+    assert 0 == lost
+    assert left > 100
+
+
+def test_suspended_in_time_no_core_finds_the_fifo_of_a_pipelined_network_full() -> None:
+    lost, left = results_lost(Suspended(PipelinedNetwork(n=4, width=4, depth=4, margin=1), Suspend(n=1)), seed=0)
     assert 0 == lost
     assert left > 100
 

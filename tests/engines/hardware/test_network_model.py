@@ -10,6 +10,8 @@ import pytest
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
 from handfast.engines.hardware.model.network import adaptive_state, adaptive_step, tree_state, tree_step
+from handfast.engines.hardware.model.pipelined import pipelined_state, pipelined_step
+from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.tree import TreeNetwork
 from tests.engines.hardware.traffic import PATTERNS, SINKS, differences, run, run_model, simulate, traffic
 
@@ -42,19 +44,34 @@ def random_adaptive(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def random_pipelined(rng: np.random.Generator) -> dict[str, Any]:
+    depth = int(rng.integers(1, 10))
+    return {
+        "n": int(rng.integers(1, 10)),
+        "depth": depth,
+        "margin": int(rng.integers(0, min(depth, 4))),
+        "latency": int(rng.integers(0, 3)),
+        "fan_in": int(rng.integers(2, 9)),
+    }
+
+
+KINDS: dict[str, Any] = {
+    "tree": (random_tree, TreeNetwork, tree_state, tree_step),
+    "adaptive": (random_adaptive, AdaptiveNetwork, adaptive_state, adaptive_step),
+    "pipelined": (random_pipelined, PipelinedNetwork, pipelined_state, pipelined_step),
+}
+
+
 @pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 105))])
-@pytest.mark.parametrize("kind", ["tree", "adaptive"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_model_and_circuit_agree_in_every_cycle_on_a_random_network(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    if kind == "tree":
-        shape = random_tree(rng)
-        circuit, model, step = TreeNetwork(width=12, **shape), tree_state(**shape), tree_step
-    else:
-        shape = random_adaptive(rng)
-        circuit, model, step = AdaptiveNetwork(width=12, **shape), adaptive_state(**shape), adaptive_step
+    random_shape, network, state, step = KINDS[kind]
+    shape = random_shape(rng)
     pattern, sink = str(rng.choice(PATTERNS)), str(rng.choice(SINKS))
     work = traffic(pattern, sink, n=shape["n"], words=100, cycles=120, seed=seed)
-    assert not differences(run_model(step, model, work), simulate(circuit, work)), (shape, pattern, sink)
+    found = simulate(network(width=12, **shape), work)
+    assert not differences(run_model(step, state(**shape), work), found), (shape, pattern, sink)
 
 
 @pytest.mark.slow
@@ -65,8 +82,9 @@ def test_model_and_circuit_agree_in_every_cycle_on_a_random_network(kind: str, s
         (tree_step, lambda: tree_state(n=64, depth=8)),
         (tree_step, lambda: tree_state(n=64, depth=8, merger="round_robin")),
         (adaptive_step, lambda: adaptive_state(n=64, depth=8)),
+        (pipelined_step, lambda: pipelined_state(n=64, depth=8)),
     ],
-    ids=["states", "round robin", "adaptive"],
+    ids=["states", "round robin", "adaptive", "pipelined"],
 )
 def test_a_model_of_64_inputs_runs_a_million_cycles_in_a_second(step: Any, make: Any, pattern: str) -> None:
     cycles, n = 200_000, 64

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from handfast.engines.hardware.design import Design
-from handfast.engines.hardware.options import NESTED_LOOP, TREE
+from handfast.engines.hardware.drawing import draw
+from handfast.engines.hardware.options import NESTED_LOOP, PIPELINED, TREE
 from handfast.flow.topology import R, S
 
 _INDENT = " " * 13
@@ -20,6 +21,7 @@ def describe(design: Design) -> str:
     for what, choice, reason in (_chain(design), _stamps(design), _bits(design), _network(design), _admission(design)):
         lines += [f"  {what:<10} {choice}", f"{_INDENT}{reason}"]
     lines.append(f"  result     {', '.join(design.join.output_names)}")
+    lines += ["", *(f"  {line}" for line in draw(design.shape, spec.names))]
     return "\n".join(lines)
 
 
@@ -55,6 +57,9 @@ def _network(design: Design) -> tuple[str, str, str]:
     if options.network == TREE:
         choice = f"tree of mergers; buffers of {options.network_buffer}, and of {options.core_buffer} behind every core"
         return "network", choice, "it is the smallest; with many matches the adaptive one is faster"
+    if options.network == PIPELINED:
+        choice = f"pipelined: a buffer of {options.network_buffer} behind every core, mergers of one register each"
+        return "network", choice, "it was asked for"
     return "network", f"adaptive: a ring of nodes over buffers of {options.network_buffer}", "it was asked for"
 
 

@@ -44,6 +44,8 @@ class Design:
             sizes=self.sizes,
             algorithm=options.algorithm,
             ram=options.in_ram(max(self.sizes)),
+            comparisons=options.comparisons,
+            scan=options.scan,
             network=options.network,
             core_buffer=options.core_buffer,
             network_buffer=options.network_buffer,

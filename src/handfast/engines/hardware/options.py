@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from handfast.errors import SpecError
 
 HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
-TREE, ADAPTIVE = NETWORKS = ("tree", "adaptive")
+TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
+IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 (SUSPEND,) = ADMISSION = ("suspend",)
 AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
 _CHOICES = {
     "algorithm": ALGORITHMS,
     "memory": (None, *MEMORIES),
+    "scan": SCANS,
     "network": NETWORKS,
     "admission": ADMISSION,
     "simulator": (None, *SIMULATORS),
@@ -34,9 +36,14 @@ class HardwareOptions:
         segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
             that is too short for them is refused.
         memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core, or
-            "adaptive", a ring of nodes that spreads them over its buffers.
-        core_buffer: How many results fit into the buffer behind a core; the adaptive network's cores have none.
+        comparisons: How many tuples of a segment a new tuple is compared with at a time: as many predicate circuits in
+            each core, and a scan is that many times shorter.
+        scan: How a core scans for the new tuples of a step: "immediate", S for the one of R and then R for the one of
+            S, with one set of predicate circuits, or "eager", both at the same time, with two.
+        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
+            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
+            and mergers of one register each.
+        core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
@@ -48,6 +55,8 @@ class HardwareOptions:
     algorithm: str = HANDSHAKE
     segment: int | None = None
     memory: str | None = None
+    comparisons: int = 1
+    scan: str = IMMEDIATE
     network: str = TREE
     core_buffer: int = 8
     network_buffer: int = 8
@@ -62,8 +71,15 @@ class HardwareOptions:
             raise SpecError(
                 "HardwareOptions(cores=…) is for the handshake; the nested-loop join has two units: leave it out"
             )
+        if self.scan == EAGER and self.algorithm == NESTED_LOOP:
+            raise SpecError(
+                "HardwareOptions(scan=…) is for the handshake; the nested-loop join scans both windows at the same "
+                "time: leave it out"
+            )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
+        if not _is_number(self.comparisons, 1):
+            raise SpecError(f"HardwareOptions(comparisons=…) must be a positive number, not {self.comparisons!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))

@@ -11,13 +11,15 @@ from typing import Any, Literal
 
 from handfast.engines.hardware.adaptive import NORTH_LAST, PORT_TIES, AdaptiveNetwork, NorthLast, Order
 from handfast.engines.hardware.admission import DELAY
+from handfast.engines.hardware.comparisons import Matches
 from handfast.engines.hardware.fifo import LATENCY, MARGIN, Fifo
 from handfast.engines.hardware.handshake import Handshake
-from handfast.engines.hardware.join_core import Matches
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.merger import CYCLES, WRITES
 from handfast.engines.hardware.nested_loop import UNITS, NestedLoop
-from handfast.engines.hardware.options import ADAPTIVE, HANDSHAKE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, PIPELINED, TREE
+from handfast.engines.hardware.pipelined import STAGE_FAN_IN, PipelinedNetwork
+from handfast.engines.hardware.segment import groups_of
 from handfast.engines.hardware.steps import flush_steps
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import MergerKind, TreeNetwork
@@ -32,11 +34,15 @@ class CircuitShape:
         cores: Join cores of the chain; 1 for the nested-loop join.
         sizes: The slots of the R and of the S segment of each core.
         ram: Whether segments are in RAM, not in registers; it changes no cycle.
-        core_buffer: Slots of the FIFO behind each core; an adaptive network's cores have none.
+        comparisons: How many slots of a segment a new tuple is compared with at a time.
+        scan: How the handshake's cores scan, "immediate" (`JoinCore`) or "eager" (`EagerCore`).
+        core_buffer: Slots of the FIFO behind each core, before a tree; other networks have their own.
         network_buffer: Slots of each FIFO of the network; of a tree also one number for each level from the root on.
-        margin, latency: Of every FIFO.
+        margin: Of every FIFO.
+        latency: Of the FIFOs of a tree and of an adaptive network; those of a pipelined one let words pass.
         merger, fan_in, cycles, writes, cycles_per_result: Of a tree; see `TreeNetwork`.
         port_ties, rank_ties, north_last: Of an adaptive network; see `RingNode`.
+        stage_fan_in: Inputs of the mergers of a pipelined network.
         delay: Flip-flops between the flags of the FIFOs and the cores; see `Suspend`.
     """
 
@@ -44,6 +50,8 @@ class CircuitShape:
     sizes: tuple[int, int]
     algorithm: str = HANDSHAKE
     ram: bool = False
+    comparisons: int = 1
+    scan: str = IMMEDIATE
     network: str = TREE
     core_buffer: int = 8
     network_buffer: int | Sequence[int] = 8
@@ -57,6 +65,7 @@ class CircuitShape:
     port_ties: Order = PORT_TIES
     rank_ties: Literal["E", "W"] = "E"
     north_last: NorthLast = NORTH_LAST
+    stage_fan_in: int = STAGE_FAN_IN
     delay: int = DELAY
 
     @property
@@ -70,19 +79,33 @@ class CircuitShape:
         return 0 if self.algorithm == NESTED_LOOP else flush_steps(self.cores, self.sizes)
 
     @property
+    def groups(self) -> tuple[int, int]:
+        """How many groups of slots a scan of the R and of the S segment compares, one after the other."""
+        r, s = self.sizes
+        return groups_of(r, self.comparisons), groups_of(s, self.comparisons)
+
+    @property
     def cycles_per_step(self) -> int:
         """How many cycles a step takes that shifts both streams, where no result has to wait."""
-        return 3 + max(self.sizes) if self.algorithm == NESTED_LOOP else 5 + sum(self.sizes)
+        if self.algorithm == NESTED_LOOP:
+            return 3 + max(self.groups)
+        return 1 + max(self.groups) if self.scan == EAGER else 5 + sum(self.groups)
 
     def build(self, layout: JoinLayout, matches: Matches) -> JoinCircuit:
         """The circuit, for tuples that lie so in bits and match by this logic."""
         chain: Handshake | NestedLoop
+        cores: dict[str, Any] = {"sizes": self.sizes, "ram": self.ram, "comparisons": self.comparisons}
         if self.algorithm == NESTED_LOOP:
-            chain = NestedLoop(layout=layout, matches=matches, sizes=self.sizes, ram=self.ram)
+            chain = NestedLoop(layout=layout, matches=matches, **cores)
         else:
             topology = ChainTopology(self.cores)
-            chain = Handshake(topology=topology, layout=layout, matches=matches, sizes=self.sizes, ram=self.ram)
-        fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin, "latency": self.latency}
+            chain = Handshake(topology=topology, layout=layout, matches=matches, scan=self.scan, **cores)
+        fifos: dict[str, Any] = {"width": layout.result_width, "margin": self.margin}
+        if self.network == PIPELINED:
+            assert isinstance(self.network_buffer, int)
+            stages = PipelinedNetwork(n=self.inputs, depth=self.network_buffer, fan_in=self.stage_fan_in, **fifos)
+            return JoinCircuit(chain=chain, network=stages, buffers=[], delay=self.delay)
+        fifos["latency"] = self.latency
         if self.network == ADAPTIVE:
             assert isinstance(self.network_buffer, int)
             ring = AdaptiveNetwork(
