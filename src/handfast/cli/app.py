@@ -201,7 +201,9 @@ def sweep(
     out: Annotated[Path, typer.Option(help="The folder for the rows and the picture.")] = Path("sweep"),
     cores: Annotated[str | None, typer.Option(help="Join cores of the chain, like 16,32,64.")] = None,
     segment: Annotated[str | None, typer.Option(help="Tuples of each stream that a core holds.")] = None,
-    network: Annotated[str | None, typer.Option(help="How results are collected: tree, adaptive.")] = None,
+    scan: Annotated[str | None, typer.Option(help="How a core scans: immediate, eager.")] = None,
+    comparisons: Annotated[str | None, typer.Option(help="Tuples that a new one is compared with at a time.")] = None,
+    network: Annotated[str | None, typer.Option(help="How results are collected: tree, adaptive, pipelined.")] = None,
     core_buffer: Annotated[str | None, typer.Option(help="Slots of the buffer behind a core, of a tree.")] = None,
     network_buffer: Annotated[str | None, typer.Option(help="Slots of each buffer of the network.")] = None,
     match_rate: Annotated[str | None, typer.Option(help="The part of each stream that matches, from 0 to 1.")] = None,
@@ -229,6 +231,8 @@ def sweep(
         options = {
             "cores": cores,
             "segment": segment,
+            "scan": scan,
+            "comparisons": comparisons,
             "network": network,
             "core_buffer": core_buffer,
             "network_buffer": network_buffer,
@@ -285,7 +289,8 @@ def size(
         float | None, typer.Option(help="The MHz within reach; nextpnr's estimate by default.", show_default=False)
     ] = None,
     cores: Annotated[str | None, typer.Option(help="Numbers of cores to look at, like 1,2,5,10.")] = None,
-    network: Annotated[str, typer.Option(help="How results are collected: tree or adaptive.")] = "tree",
+    scan: Annotated[str, typer.Option(help="How a core scans: immediate or eager.")] = "immediate",
+    network: Annotated[str, typer.Option(help="How results are collected: tree, adaptive or pipelined.")] = "tree",
     synthesize: Annotated[
         bool, typer.Option("--synthesize", help="Count the cells of every circuit; minutes.")
     ] = False,
@@ -309,6 +314,7 @@ def size(
             Demand.of(rate, window),
             clock=clock,
             cores=cores,
+            scan=scan,
             network=network,
             synthesise=synthesize,
             results=results,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handfast.engines.hardware.options import EAGER
 from handfast.errors import SpecError
 
-_STATES = 5  # cycles of a step beside its two scans [OGE Fig. 4.1.1]
+_STATES = 5  # cycles of a step beside its two scans, which come one after the other [OGE Fig. 4.1.1]
+_EAGER = 1  # cycles of a step beside its two scans at the same time
 _MOST_CORES = 256  # that are proposed
 
 
@@ -44,13 +46,14 @@ class Demand:
         r, s = (-(-window // cores) for window in self.windows)
         return r, s
 
-    def side_by_side_mhz(self, cores: int) -> float:
-        """The clock where a core scans for both streams at the same time: throughput = f ÷ the longer scan [000 A.5]."""
+    def paper_mhz(self, cores: int) -> float:
+        """The clock by the paper's formula: throughput = f ÷ the longer of both scans [000 A.5]."""
         return self.rate * max(self.segments(cores)) / 1e6
 
-    def one_by_one_mhz(self, cores: int) -> float:
-        """The clock of the thesis' states: a tuple of each stream takes both scans and 5 cycles besides [OGE §4.1]."""
-        return self.rate * (sum(self.segments(cores)) + _STATES) / 1e6
+    def mhz(self, cores: int, scan: str) -> float:
+        """The clock of a circuit of handfast: a step, which brings a tuple of each stream, takes so many cycles."""
+        r, s = self.segments(cores)
+        return self.rate * (_EAGER + max(r, s) if scan == EAGER else _STATES + r + s) / 1e6
 
     def proposed_cores(self, segment: int) -> list[int]:
         """Numbers of cores to look at: powers of two, and as many as it takes for segments of this size."""

@@ -6,15 +6,20 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handfast.cli.areas import SEGMENT, Areas
 from handfast.cli.size.demand import Demand
+from handfast.engines.hardware.options import IMMEDIATE
 from handfast.errors import SpecError
+
+if TYPE_CHECKING:
+    from handfast.engines.hardware.synthesize import Family
 
 ENERGY = "circuit_energy.json"
 ENERGY_COMMAND = "python -m benchmarks.circuit_energy"
 
-Count = Callable[[int], tuple[int, int]]  # LUTs and registers of the circuit with so many cores, by synthesis
+Count = Callable[[int], tuple[int | None, int | None]]  # LUTs and registers of the circuit with so many cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,17 @@ class Circuit:
 
     Attributes:
         segments: Tuples of R and of S that a core holds.
-        side_by_side, one_by_one: The clock in MHz that it needs, by how a core scans; see `Demand`.
+        paper: The clock in MHz by the paper's formula [000 A.5].
+        needed: The clock that it needs.
         luts, registers: None where nobody has counted them.
         switching: Bits that change for a tuple, where one core is 100; None where nobody has counted them.
-        meets: Whether the clock that it needs, scanning one by one, is within reach.
+        meets: Whether the clock that it needs is within reach.
     """
 
     cores: int
     segments: tuple[int, int]
-    side_by_side: float
-    one_by_one: float
+    paper: float
+    needed: float
     luts: int | None
     registers: int | None
     switching: float | None
@@ -42,54 +48,44 @@ class Circuit:
 def circuits(
     demand: Demand,
     cores: Sequence[int],
+    scan: str,
     clock: float,
-    areas: Areas | None,
-    network: str,
+    area: Count,
     switching: Mapping[int, float],
-    count: Count | None,
 ) -> list[Circuit]:
     """The circuits with these numbers of cores.
 
     Args:
         demand: What they are to bear.
         cores: The numbers of cores.
+        scan: How a core scans.
         clock: The MHz within reach.
-        areas: What the benchmark counted.
-        network: How results are collected.
-        switching: By cores, what `read_switching` found for these windows.
-        count: Synthesis, where it is asked for.
+        area: What they take.
+        switching: By cores, what they switch.
     """
     found = []
     for n in cores:
-        luts, registers = count(n) if count is not None else _known(demand, n, areas, network)
-        needed = demand.one_by_one_mhz(n)
-        found.append(
-            Circuit(
-                n,
-                demand.segments(n),
-                demand.side_by_side_mhz(n),
-                needed,
-                luts,
-                registers,
-                switching.get(n),
-                needed <= clock,
-            )
-        )
+        needed = demand.mhz(n, scan)
+        luts, registers = area(n)
+        meets = needed <= clock
+        paper = demand.paper_mhz(n)
+        found.append(Circuit(n, demand.segments(n), paper, needed, luts, registers, switching.get(n), meets))
     return found
 
 
 def best(found: Sequence[Circuit]) -> tuple[Circuit, str] | None:
-    """The best circuit of those that meet the demand, and by what; None if none does."""
+    """The best circuit of those that meet the demand, and why; None if none does.
+
+    A figure decides if all of these have it: what was not counted may be less.
+    """
     able = [own for own in found if own.meets]
     if not able:
         return None
-    switching = [own for own in able if own.switching is not None]
-    if switching:
-        return min(switching, key=lambda own: own.switching or 0.0), "it switches the fewest bits for a tuple"
-    counted = [own for own in able if own.luts is not None]
-    if counted:
-        return min(counted, key=lambda own: own.luts or 0), "it takes the fewest LUTs of those that are counted"
-    return min(able, key=lambda own: own.cores), "it has the fewest cores; nobody has counted their area"
+    if all(own.switching is not None for own in able):
+        return min(able, key=lambda own: own.switching or 0.0), "it switches the fewest bits for a tuple"
+    if all(own.luts is not None for own in able):
+        return min(able, key=lambda own: own.luts or 0), "it takes the fewest LUTs"
+    return min(able, key=lambda own: own.cores), "it has the fewest cores; the area of all is not known"
 
 
 def clock_of(areas: Areas | None, network: str) -> float | None:
@@ -115,8 +111,8 @@ def read_switching(folder: Path, demand: Demand) -> dict[int, float]:
         ) from None
 
 
-def counter(demand: Demand, network: str, family: str) -> Count:
-    """Counts the cells of the circuit of an equi-join on 32-bit keys, by synthesis."""
+def synthesised(demand: Demand, scan: str, network: str, family: Family) -> Count:
+    """Count the cells of the circuit of an equi-join on 32-bit keys, by synthesis."""
     import pyarrow as pa
 
     from handfast.engines.hardware import synthesize
@@ -131,19 +127,23 @@ def counter(demand: Demand, network: str, family: str) -> Count:
     spec = JoinSpec(("r", "s"), "r.k = s.k", window={"r": f"{r} rows", "s": f"{s} rows"}, time="ts")
     join = spec.bind(dict.fromkeys(spec.names, schema))
 
-    def count(cores: int) -> tuple[int, int]:
-        made = design(join, HardwareOptions(cores=cores, network=network), (rows, rows), demand.windows)
-        cells = synthesize.area(made.build(), family=family).total  # type: ignore[arg-type]  # checked there
+    def count(cores: int) -> tuple[int | None, int | None]:
+        made = design(join, HardwareOptions(cores=cores, scan=scan, network=network), (rows, rows), demand.windows)
+        cells = synthesize.area(made.build(), family=family).total
         return cells.lut, cells.ff
 
     return count
 
 
-def _known(demand: Demand, cores: int, areas: Areas | None, network: str) -> tuple[int | None, int | None]:
-    """LUTs and registers by the lines that were fitted, where the circuit is one of those."""
-    own = areas.get(network) if areas is not None else None
-    if own is None or demand.segments(cores) != (SEGMENT, SEGMENT):
-        return None, None
-    if not min(own.luts) <= cores <= max(own.luts):
-        return None, None
-    return round(own.lut_line.at(cores)), round(own.register_line.at(cores))
+def fitted(demand: Demand, scan: str, network: str, areas: Areas | None) -> Count:
+    """Take LUTs and registers from the lines through what was counted, where the circuit is one of those."""
+    own = areas.get(network) if areas is not None and scan == IMMEDIATE else None
+
+    def count(cores: int) -> tuple[int | None, int | None]:
+        if own is None or demand.segments(cores) != (SEGMENT, SEGMENT):
+            return None, None
+        if not min(own.luts) <= cores <= max(own.luts):
+            return None, None
+        return round(own.lut_line.at(cores)), round(own.register_line.at(cores))
+
+    return count

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from handfast.cli.areas import COMMAND, read_areas
+from handfast.cli.areas import COMMAND, SEGMENT, read_areas
 from handfast.cli.screen import Screen
 from handfast.cli.size import software
 from handfast.cli.size.demand import Demand
@@ -15,15 +16,19 @@ from handfast.cli.size.hardware import (
     best,
     circuits,
     clock_of,
-    counter,
+    fitted,
     read_switching,
+    synthesised,
 )
-from handfast.engines.hardware.options import NETWORKS
+from handfast.engines.hardware.options import IMMEDIATE, NETWORKS, SCANS, TREE
 from handfast.errors import SpecError
 
-_FAMILY = "xc6v"
+if TYPE_CHECKING:
+    from handfast.engines.hardware.synthesize import Family
+
+_FAMILY: Family = "xc6v"
 _TURNS = 5
-_BEST = "✔ best"
+_BEST = "✔ best"  # beside ✘ for what needs a faster clock
 
 
 def size(
@@ -31,6 +36,7 @@ def size(
     *,
     clock: float | None,
     cores: str | None,
+    scan: str,
     network: str,
     synthesise: bool,
     results: Path,
@@ -42,13 +48,15 @@ def size(
         demand: The rate and the windows.
         clock: The MHz within reach; None: what nextpnr estimated for such circuits on an ECP5.
         cores: Numbers of cores to look at, with commas between them; None: powers of two.
+        scan: How a core scans.
         network: How results are collected.
         synthesise: Whether to count the cells of every circuit now.
         results: The folder with what the benchmarks wrote down.
         screen: Where to show it.
     """
-    if network not in NETWORKS:
-        raise SpecError(f"A network is one of {', '.join(map(repr, NETWORKS))}, not {network!r}")
+    for what, value, known in (("scan", scan, SCANS), ("network", network, NETWORKS)):
+        if value not in known:
+            raise SpecError(f"A circuit's {what} is one of {', '.join(map(repr, known))}, not {value!r}")
     areas = read_areas(results)
     within = clock if clock is not None else clock_of(areas, network)
     if within is None:
@@ -58,20 +66,19 @@ def size(
         )
     if not within > 0:
         raise SpecError(f"A clock is more than 0 MHz, not {within:g}")
-    numbers = _numbers(cores) if cores is not None else demand.proposed_cores(8)
-    switching = read_switching(results, demand)
-    count = counter(demand, network, _FAMILY) if synthesise else None
+    numbers = _numbers(cores) if cores is not None else demand.proposed_cores(SEGMENT)
+    switching = read_switching(results, demand) if (scan, network) == (IMMEDIATE, TREE) else {}
     r, s = demand.windows
     screen.say(f"{demand.rate:,.0f} tuples a second of each stream, windows of {r:,} and {s:,} tuples:")
     screen.say(f"{demand.pairs:,.0f} pairs to compare in a second")
     screen.say()
     screen.title("As a circuit")
     if synthesise:
-        with screen.waiting(f"the circuits are synthesised for {_FAMILY}; what is kept is not made again"):
-            found = circuits(demand, numbers, within, areas, network, switching, count)
+        with screen.waiting(f"synthesis for {_FAMILY}, one circuit after the other"):
+            found = circuits(demand, numbers, scan, within, synthesised(demand, scan, network, _FAMILY), switching)
     else:
-        found = circuits(demand, numbers, within, areas, network, switching, count)
-    _show_circuits(found, within, clock is None, screen)
+        found = circuits(demand, numbers, scan, within, fitted(demand, scan, network, areas), switching)
+    _show_circuits(found, scan, within, clock is None, screen)
     screen.say()
     screen.title("As software on this machine")
     with screen.waiting(f"one core, the papers' band join, a window of {software.measured_window(demand):,} tuples"):
@@ -89,30 +96,29 @@ def _numbers(text: str) -> list[int]:
     return sorted(set(found))
 
 
-def _show_circuits(found: list[Circuit], within: float, is_estimate: bool, screen: Screen) -> None:
+def _show_circuits(found: list[Circuit], scan: str, within: float, is_estimate: bool, screen: Screen) -> None:
     chosen = best(found)
     rows = []
     for own in found:
-        segments = " + ".join(f"{size:,}" for size in own.segments)
-        verdict = _BEST if chosen is not None and own is chosen[0] else "" if own.meets else "✘ too slow"
+        r, s = own.segments
+        segments = f"{r:,}" if r == s else f"{r:,}, {s:,}"
+        verdict = _BEST if chosen is not None and own is chosen[0] else "" if own.meets else "✘"
         rows.append(
             (
                 f"{own.cores:,}",
                 segments,
-                _mhz(own.side_by_side),
-                _mhz(own.one_by_one),
+                _mhz(own.paper),
+                _mhz(own.needed),
                 _whole(own.luts),
                 _whole(own.registers),
                 _whole(own.switching),
                 verdict,
             )
         )
-    head = ("cores", "segments", "MHz, both at once", "MHz, by turns", "LUTs", "registers", "switching", "")
+    head = ("cores", "segments", "MHz [000 A.5]", f"MHz, {scan}", "LUTs", "registers", "switching", "")
     screen.table(head, rows, boxed=False)
     of = "nextpnr's lowest estimate for such circuits on an ECP5" if is_estimate else "as asked for"
-    screen.say(
-        f"within reach: {within:,.0f} MHz, {of}; handfast's cores scan by turns [OGE §4.1], those of [000 A.5] both"
-    )
+    screen.say(f"within reach: {within:,.0f} MHz, {of}; ✘ needs more")
     if chosen is not None:
         screen.say(f"best: {chosen[0].cores:,} cores, because {chosen[1]}")
     else:
@@ -129,9 +135,7 @@ def _show_software(demand: Demand, measured: list[software.Software], screen: Sc
         median, low, high = own.tuples
         cores, fewest, most = own.cores(demand)
         needed = f"{cores:,}" if fewest == most else f"{cores:,} ({fewest:,}–{most:,})"
-        rows.append(
-            (own.local_join, f"{median:,.0f} ({low:,.0f}–{high:,.0f})", needed, f"{own.memory(demand) / 1e6:,.1f} MB")
-        )
+        rows.append((own.local_join, f"{median:,.0f} ({low:,.0f}–{high:,.0f})", needed, _bytes(own.memory(demand))))
     screen.table(("local join", "tuples a second, one core", "cores", "both windows"), rows, left=1, boxed=False)
     here = os.cpu_count() or 1
     screen.say(
@@ -146,3 +150,10 @@ def _mhz(value: float) -> str:
 
 def _whole(value: float | None) -> str:
     return "—" if value is None else f"{value:,.0f}"
+
+
+def _bytes(value: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value:,.0f} bytes"

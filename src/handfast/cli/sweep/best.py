@@ -6,9 +6,20 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-HEADINGS = ("tuples", "match", "input", "best: cores", "network", "buffers", "cycles", "suspended", "slots")
+HEADINGS = ("tuples", "match", "input", "best: cores", "scan", "network", "buffers", "cycles", "suspended", "slots")
 _INPUT = ("window", "tuples", "match_rate", "pattern")
-_CIRCUIT = ("cores", "segment", "network", "core_buffer", "network_buffer", "margin", "merger", "cycles_per_result")
+_CIRCUIT = (
+    "cores",
+    "segment",
+    "comparisons",
+    "scan",
+    "network",
+    "core_buffer",
+    "network_buffer",
+    "margin",
+    "merger",
+    "cycles_per_result",
+)
 _FIGURES = ("cycles", "results", "suspended")
 
 Row = Mapping[str, Any]
@@ -41,6 +52,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{row['match_rate']:.0%}",
         row["pattern"],
         f"{row['cores']:,} × {row['segment']:,}",
+        row["scan"] + (f" × {row['comparisons']:,}" if row["comparisons"] > 1 else ""),
         row["network"],
         f"{of_core}{row['network_buffer']:,}",
         f"{row['cycles']:,.0f}",

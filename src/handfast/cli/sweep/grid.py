@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from handfast.engines.hardware.options import NETWORKS, TREE
+from handfast.engines.hardware.options import NETWORKS, SCANS, TREE
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.workload import PATTERNS, RANDOM, StreamPair
 from handfast.errors import SpecError
@@ -32,6 +32,8 @@ class Configuration:
 
     cores: int
     segment: int
+    comparisons: int
+    scan: str
     network: str
     core_buffer: int
     network_buffer: int
@@ -64,6 +66,8 @@ class Configuration:
         return CircuitShape(
             cores=self.cores,
             sizes=(self.segment, self.segment),
+            comparisons=self.comparisons,
+            scan=self.scan,
             network=self.network,
             network_buffer=self.network_buffer,
             margin=self.margin,
@@ -92,6 +96,8 @@ _COUNT = "a whole number from 1 on"
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "cores": (_number(1), _COUNT),
     "segment": (_number(1), f"{_COUNT}, the tuples of each stream that a core holds"),
+    "comparisons": (_number(1), f"{_COUNT}, the tuples that a new one is compared with at a time"),
+    "scan": (_one_of(SCANS), f"one of {', '.join(map(repr, SCANS))}"),
     "network": (_one_of(NETWORKS), f"one of {', '.join(map(repr, NETWORKS))}"),
     "core_buffer": (_number(1), _COUNT),
     "network_buffer": (_number(1), _COUNT),
@@ -115,6 +121,8 @@ class Grid:
 
     cores: Sequence[int] = (16,)
     segment: Sequence[int] = (8,)
+    comparisons: Sequence[int] = (1,)
+    scan: Sequence[str] = SCANS[:1]
     network: Sequence[str] = NETWORKS
     core_buffer: Sequence[int] = (8,)
     network_buffer: Sequence[int] = (8,)

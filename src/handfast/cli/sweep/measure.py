@@ -15,6 +15,8 @@ SCHEMA = pa.schema(
     [
         ("cores", pa.int32()),
         ("segment", pa.int32()),
+        ("comparisons", pa.int32()),
+        ("scan", pa.string()),
         ("network", pa.string()),
         ("core_buffer", pa.int32()),
         ("network_buffer", pa.int32()),
