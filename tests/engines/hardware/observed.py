@@ -15,7 +15,7 @@ from amaranth.sim import Simulator
 from handfast.engines.hardware import verilator
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.model.circuit import EMPTY, STAYS, ModelRun, Pairs, Steps
-from handfast.engines.hardware.options import ADAPTIVE, HANDSHAKE, NESTED_LOOP, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, PIPELINED, TREE
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import level_sizes
@@ -87,7 +87,9 @@ def random_shape(rng: random.Random, most_cores: int) -> CircuitShape:
         sizes=(rng.randint(1, 8), rng.randint(1, 8)),
         algorithm=algorithm,
         ram=rng.random() < 0.4,
-        network=rng.choice((TREE, ADAPTIVE)),
+        comparisons=rng.choice((1, 1, 1, 2, 3, 9)),
+        scan=rng.choice((IMMEDIATE, EAGER)),
+        network=rng.choice((TREE, ADAPTIVE, PIPELINED)),
         core_buffer=margin + rng.choice((1, 1, 2, 5)),
         network_buffer=margin + rng.choice((1, 1, 2, 5)),
         margin=margin,
@@ -100,6 +102,7 @@ def random_shape(rng: random.Random, most_cores: int) -> CircuitShape:
         port_ties=rng.choice(("NEW", "NEW", "NWE", "ENW", "WNE", "EWN", "WEN")),  # type: ignore[arg-type]
         rank_ties=rng.choice(("E", "W")),  # type: ignore[arg-type]
         north_last=rng.choice(("almost_full", "full")),  # type: ignore[arg-type]
+        stage_fan_in=rng.randint(2, 8),
         delay=rng.choice((1, 1, 2, 3)),
     )
     if shape.network == TREE and rng.random() < 0.3:

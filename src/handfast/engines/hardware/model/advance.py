@@ -17,9 +17,10 @@ from handfast.engines.hardware.model.adaptive import (
     run_bufferless_tree,
     run_ring,
 )
-from handfast.engines.hardware.model.bits import Ints, put_in
+from handfast.engines.hardware.model.bits import Ints, put, put_in
 from handfast.engines.hardware.model.chain import NOBODY, Chain, begin_step, gather_offers, go_on, match_of
 from handfast.engines.hardware.model.fifos import NONE, Fifos
+from handfast.engines.hardware.model.pipelined import Stages, clock_stages, offer_to_stages, run_stages
 from handfast.engines.hardware.model.tree import Tree, clock_tree, read_output, run_arbiters, run_states
 
 # The numbers of a run, by their places in `State.counts`.
@@ -42,6 +43,7 @@ RESULTS = 15  # results written since the loop was entered
 SAMPLES = 16  # samples written since the loop was entered
 NEXT_SAMPLE = 17  # the cycle of the next sample
 
+IN_TREE, IN_RING, IN_STAGES = 0, 1, 2  # the network that is there
 IDLE, GOES_ON, STUCK = 0, 1, 2  # why the loop returns: all is done; there is no room for results; nothing moves
 
 
@@ -70,7 +72,8 @@ def _compiled(sources: str) -> Callable[..., int]:
         tree: Tree,
         ring: Ring,
         bufferless: BufferlessTree,
-        adaptive: bool,
+        stages: Stages,
+        network: int,
         r_shifts: Any,
         s_shifts: Any,
         taken: Ints,
@@ -86,7 +89,7 @@ def _compiled(sources: str) -> Callable[..., int]:
         # Arrays as local names: reaching into a state costs a count of references each time.
         partners, entering, first, behind = chain.partners, chain.entering, chain.first, chain.behind
         at, left, edge, offsets, scan = chain.at, chain.left, chain.edge, chain.offsets, chain.scan
-        position, length, waiting, offering = chain.position, chain.length, chain.waiting, chain.offering
+        ahead, length, waiting, offering = chain.ahead, chain.length, chain.waiting, chain.offering
         calendar, next_core = chain.calendar, chain.next_core
         r_size, s_size, ram, comparisons = chain.r_size, chain.s_size, chain.ram, chain.comparisons
         depth, limit, level, highest, oldest = fifos.depth, fifos.limit, fifos.level, fifos.highest, fifos.oldest
@@ -101,7 +104,9 @@ def _compiled(sources: str) -> Callable[..., int]:
         offered, refused = ring.offered, chain.refused
         leaves, leaf_held, result, turn = bufferless.children, bufferless.held, bufferless.result, bufferless.turn
         above, active = bufferless.parent, bufferless.active
-        mergers = len(turn)
+        stage_children, stage_parent, stage_port = stages.children, stages.parent, stages.port
+        registers, stage_ports, stage_token = stages.word, stages.ports, stages.token
+        stage_active, stage_phase = stages.active, stages.phase
         calendar_mask = len(calendar) - 1
 
         cycle, tick, step = counts[CYCLE], counts[TICK], counts[STEP]
@@ -150,14 +155,14 @@ def _compiled(sources: str) -> Callable[..., int]:
                         break
                     tick += 1
                     cycle += 1
-                if not adaptive:
+                if network == IN_TREE:
                     phase[0] = (phase[0] + cycle - before) % merger_cycles
                 if cycle > before:
                     continue
 
             count = gather_offers(not suspended, tick, waiting_count, waiting, offering, calendar, next_core)
             almost_full = full[0] != 0
-            if adaptive:
+            if network == IN_RING:
                 now = ring_phase[0]
                 ring_phase[0] = 1 - now
                 word = run_bufferless_tree(
@@ -173,8 +178,26 @@ def _compiled(sources: str) -> Callable[..., int]:
                     ring.north_last_when_almost_full, ring.most_hops, depth, limit, level, pushed, touched,
                 )  # fmt: skip
                 clock_adaptive(
-                    1 - now, above, active, mergers, depth, limit, level, highest, oldest, stored, front, popped,
+                    1 - now, above, active, len(turn), depth, limit, level, highest, oldest, stored, front, popped,
                     pushed, touched, full, latency,
+                )  # fmt: skip
+            elif network == IN_STAGES:
+                now = stage_phase[0]
+                stage_phase[0] = 1 - now
+                for i in range(count):
+                    core = offering[i]
+                    match = match_of(core, scan, entering, partners, at)
+                    refused[core] = not offer_to_stages(
+                        now, core, match, stage_parent, stage_port, stage_ports, stage_active, len(registers), depth,
+                        level, front, pushed, touched,
+                    )  # fmt: skip
+                word = run_stages(
+                    now, stage_children, stage_parent, stage_port, registers, stage_ports, stage_token, stage_active,
+                    stages.fan_in, front, popped, touched,
+                )  # fmt: skip
+                clock_stages(
+                    1 - now, stage_parent, stage_port, stage_ports, stage_active, len(registers), depth, limit, level,
+                    highest, oldest, stored, front, popped, pushed, touched, full, latency,
                 )  # fmt: skip
             else:
                 word = read_output(cycle, tree.root, front, popped, touched, free_at, tree.cycles_per_result)
@@ -189,7 +212,7 @@ def _compiled(sources: str) -> Callable[..., int]:
                     core = offering[i]
                     if level[core] < depth[core]:
                         pushed[core] = match_of(core, scan, entering, partners, at)
-                        touched[core >> 6] |= np.int64(1) << (core & 63)
+                        put(touched, core)
                     else:
                         refused[core] = 1
                 clock_tree(
@@ -216,7 +239,7 @@ def _compiled(sources: str) -> Callable[..., int]:
                 under_way += 1
                 last_taken = cycle
                 done = go_on(
-                    core, tick, r_size, s_size, partners, first, behind, at, left, edge, offsets, scan, position,
+                    core, tick, r_size, s_size, partners, first, behind, at, left, edge, offsets, ahead, scan,
                     length, calendar, next_core, ram, comparisons,
                 )  # fmt: skip
                 if done >= 0:

@@ -1,9 +1,9 @@
 """The join cores in the fast model: what matters of a core are the cycles in which it has a match to give.
 
-All cores begin a step together and go through the same positions: one for each state, one for each comparison of a
-scan. A core goes on by one position in every cycle in which it is not suspended, except where it has a match: there it
-stays until the match is taken. So the model counts the cycles that are not suspended, the chain's *clock*, and knows of
-each core on which tick of it the next match comes. The positions between are not visited.
+All cores begin a step together and go through the same positions: one for each state, one for each group of slots that
+is compared at a time. A core goes on by one position in every cycle in which it is not suspended, except where it has
+matches: there it stays until they are taken. So the model counts the cycles that are not suspended, the chain's *clock*,
+and knows of each core on which tick of it the next match comes. The positions between are not visited.
 
 Slots are numbered in the order in which they enter the chain, so a segment always holds a run of numbers, and the
 matches of a scan are the partners of the new tuple in that run.
@@ -18,13 +18,15 @@ from numba import njit
 
 from handfast.engines.hardware.model.bits import Ints
 from handfast.engines.hardware.model.pairs import Partners
-from handfast.engines.hardware.options import NESTED_LOOP
+from handfast.engines.hardware.options import EAGER, NESTED_LOOP
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.flow.topology import R, S
 
 NOBODY = -1
+NEVER = 1 << 40  # a position behind all others
 R_SCANS_AT = 4  # the position of the first comparison, behind STATE1 to STATE4
-SCANS_AT = 2  # that of the nested-loop join, behind WAIT and INSERT_R
+NESTED_SCANS_AT = 2  # that of the nested-loop join, behind WAIT and INSERT_R
+EAGER_SCANS_AT = 1  # that of an eager core, behind WAIT
 
 
 class Chain(NamedTuple):
@@ -40,8 +42,8 @@ class Chain(NamedTuple):
     left: Ints  # and how many are left
     edge: Ints  # by core and scan: the slot that is compared first
     offsets: Ints  # by scan: the position in which it begins
+    ahead: Ints  # by core and scan: the position of its next match; NEVER if there is none
     scan: Ints  # by core: the scan that the next match is of
-    position: Ints  # by core: the position of that match
     length: Ints  # by core: how many positions the step has
     waiting: Ints  # the cores whose match was offered and not taken
     offering: Ints  # the cores that offer a match in this cycle
@@ -53,6 +55,7 @@ class Chain(NamedTuple):
     s_size: int
     r_slots: int  # of the partners, those before are of R
     nested_loop: bool
+    eager: bool  # both scans at the same time
     ram: bool
     comparisons: int  # slots that are compared at a time
 
@@ -74,8 +77,8 @@ def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
         left=by_scan.copy(),
         edge=by_scan.copy(),
         offsets=np.zeros(2, np.int64),
+        ahead=by_scan.copy(),
         scan=by_core.copy(),
-        position=by_core.copy(),
         length=by_core.copy(),
         waiting=by_core.copy(),
         offering=by_core.copy(),
@@ -87,8 +90,9 @@ def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
         s_size=shape.sizes[S],
         r_slots=partners.r_slots,
         nested_loop=shape.algorithm == NESTED_LOOP,
+        eager=shape.scan == EAGER,
         ram=shape.ram,
-        comparisons=1,
+        comparisons=shape.comparisons,
     )
 
 
@@ -151,7 +155,7 @@ def begin_scan(
 def matching_position(
     core: int,
     scan: int,
-    offset: int,
+    offsets: Ints,
     size: int,
     partners: Ints,
     at: Ints,
@@ -159,10 +163,10 @@ def matching_position(
     ram: bool,
     comparisons: int,
 ) -> int:
-    """The position of the next match of a scan that begins at position `offset`."""
+    """The position of the next match of a scan."""
     distance = partners[at[core, scan]] - edge[core, scan]
     place = distance if ram and distance >= 0 else distance + size if ram else -distance
-    return offset + (place if comparisons == 1 else place // comparisons)
+    return offsets[scan] + (place if comparisons == 1 else place // comparisons)
 
 
 @njit(nogil=True, _nrt=False)
@@ -180,17 +184,22 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
     """
     partners, following, ends, ram = chain.partners, chain.following, chain.ends, chain.ram
     first, behind, at, left, edge = chain.first, chain.behind, chain.at, chain.left, chain.edge
-    entering, scans, positions, lengths = chain.entering, chain.scan, chain.position, chain.length
+    entering, offsets, ahead = chain.entering, chain.offsets, chain.ahead
     calendar, next_core, nested_loop = chain.calendar, chain.next_core, chain.nested_loop
-    offsets = chain.offsets
     r_size, s_size, comparisons, units = chain.r_size, chain.s_size, chain.comparisons, chain.cores
     cores = 1 if nested_loop else units
-    r_groups, s_groups = -(-r_size // comparisons), -(-s_size // comparisons)
-    r_offset = SCANS_AT if nested_loop else R_SCANS_AT  # where a tuple of R begins to scan
-    s_offset = SCANS_AT if nested_loop else R_SCANS_AT + s_groups * int(r_shifts) + 1
-    length = s_offset + r_groups * int(s_shifts)
-    offsets[0], offsets[1] = r_offset, s_offset
-    busy, finish = 0, tick + (SCANS_AT if nested_loop else length)
+    r_groups = -(-r_size // comparisons) * int(s_shifts)  # those that are scanned
+    s_groups = -(-s_size // comparisons) * int(r_shifts)
+    if nested_loop:
+        offsets[0] = offsets[1] = NESTED_SCANS_AT
+        length = NESTED_SCANS_AT  # and more: as many positions as the unit has groups
+    elif chain.eager:
+        offsets[0] = offsets[1] = EAGER_SCANS_AT
+        length = EAGER_SCANS_AT + max(r_groups, s_groups, 1)
+    else:
+        offsets[0], offsets[1] = R_SCANS_AT, R_SCANS_AT + s_groups + 1
+        length = offsets[1] + r_groups
+    busy, finish = 0, tick + length
     left[:] = 0
     for core in range(cores):
         other = cores - 1 - core  # how many cores S has passed
@@ -224,21 +233,22 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
             )
             entering[s_unit, 1] = slot
     for unit in range(units):
-        lengths[unit] = length
+        chain.length[unit] = length
         if nested_loop:
-            lengths[unit] = SCANS_AT + (s_groups * int(r_shifts) if unit == 0 else r_groups * int(s_shifts))
-        if left[unit, 0]:
-            scans[unit] = 0
-            position = matching_position(unit, 0, r_offset, s_size, partners, at, edge, ram, comparisons)
-        elif left[unit, 1]:
-            scans[unit] = 1
-            position = matching_position(unit, 1, s_offset, r_size, partners, at, edge, ram, comparisons)
-        else:
-            finish = max(finish, tick + lengths[unit])
+            chain.length[unit] += r_groups if unit else s_groups
+        if left[unit, 0] + left[unit, 1] == 0:
+            finish = max(finish, tick + chain.length[unit])
             continue
         busy += 1
-        positions[unit] = position
-        place = (tick + position) & (len(calendar) - 1)
+        for scan in range(2):
+            size = r_size if scan else s_size
+            ahead[unit, scan] = (
+                matching_position(unit, scan, offsets, size, partners, at, edge, ram, comparisons)
+                if left[unit, scan]
+                else NEVER
+            )
+        chain.scan[unit] = int(ahead[unit, 1] < ahead[unit, 0])
+        place = (tick + ahead[unit, chain.scan[unit]]) & (len(calendar) - 1)
         next_core[unit] = calendar[place]
         calendar[place] = unit
     return busy, finish
@@ -292,8 +302,8 @@ def go_on(
     left: Ints,
     edge: Ints,
     offsets: Ints,
+    ahead: Ints,
     scan: Ints,
-    position: Ints,
     length: Ints,
     calendar: Ints,
     next_core: Ints,
@@ -306,7 +316,7 @@ def go_on(
         The tick on which it has finished, if that was its last match, else -1.
     """
     own = scan[core]
-    passed = position[core]
+    passed = ahead[core, own]
     left[core, own] -= 1
     if left[core, own]:
         if ram:
@@ -315,14 +325,14 @@ def go_on(
                 at[core, own] = first[core, own]
         else:
             at[core, own] -= 1
-    elif own == 0 and left[core, 1]:
-        own = scan[core] = 1
+        size = r_size if own else s_size
+        ahead[core, own] = matching_position(core, own, offsets, size, partners, at, edge, ram, comparisons)
     else:
-        return tick + length[core] - passed - 1
-    size = r_size if own else s_size
-    here = matching_position(core, own, offsets[own], size, partners, at, edge, ram, comparisons)
-    position[core] = here
-    place = (tick + max(here - passed - 1, 0)) & (len(calendar) - 1)
+        ahead[core, own] = NEVER
+        if left[core, 1 - own] == 0:
+            return tick + length[core] - passed - 1
+    own = scan[core] = int(ahead[core, 1] < ahead[core, 0])
+    place = (tick + max(ahead[core, own] - passed - 1, 0)) & (len(calendar) - 1)
     next_core[core] = calendar[place]
     calendar[place] = core
     return -1

@@ -15,10 +15,11 @@ from handfast.engines.hardware.model.adaptive import empty_adaptive
 from handfast.engines.hardware.model.bits import Ints
 from handfast.engines.hardware.model.chain import new_chain
 from handfast.engines.hardware.model.pairs import Pairs
+from handfast.engines.hardware.model.pipelined import empty_stages
 from handfast.engines.hardware.model.tree import empty_tree
-from handfast.engines.hardware.options import ADAPTIVE
+from handfast.engines.hardware.options import ADAPTIVE, PIPELINED, TREE
 from handfast.engines.hardware.shape import CircuitShape
-from handfast.errors import InternalError, SpecError
+from handfast.errors import InternalError, SpecError, UnsupportedError
 
 __all__ = ["EMPTY", "STAYS", "Ints", "ModelRun", "Pairs", "Steps", "run"]
 
@@ -28,6 +29,8 @@ EMPTY = -1
 STAYS = -2
 """The stream is not shifted in this step."""
 
+_NETWORKS = {TREE: loop.IN_TREE, ADAPTIVE: loop.IN_RING, PIPELINED: loop.IN_STAGES}
+_SMALLEST = CircuitShape(cores=1, sizes=(1, 1))
 _ROOM = 1 << 16  # results, or samples of levels, that the loop writes before it returns
 
 
@@ -80,14 +83,19 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 
         pairs: Which tuples match.
         levels_every: After how many cycles the levels of the FIFOs are looked at again; 0: they are not.
     """
+    if shape.latency not in (1, 2):
+        raise UnsupportedError(
+            f"The fast model has FIFOs with a latency of 1 or 2 cycles, not {shape.latency!r}; take a simulator of the RTL"
+        )
     entering = [np.asarray(own, np.int64) for own in (steps.r, steps.s)]
     places = [own[own != STAYS] for own in entering]  # by slot
     chain = new_chain(shape, pairs.partners(*places))
-    adaptive = shape.network == ADAPTIVE
-    tree, fifos = empty_tree(_SMALLEST if adaptive else shape)
-    ring, bufferless, above = empty_adaptive(shape if adaptive else _SMALLEST_RING)
-    if adaptive:
-        fifos = above
+    network = _NETWORKS[shape.network]
+    # In the place of the networks that a circuit does not have there are small ones.
+    tree, tree_fifos = empty_tree(shape if network == loop.IN_TREE else _SMALLEST)
+    ring, bufferless, ring_fifos = empty_adaptive(shape if network == loop.IN_RING else _SMALLEST)
+    stages, stage_fifos = empty_stages(shape if network == loop.IN_STAGES else _SMALLEST)
+    fifos = (tree_fifos, ring_fifos, stage_fifos)[network]
     state = loop.new_state(shape.delay)
     shifts = [own != STAYS for own in entering]
     taken = np.full(len(entering[0]), -1, np.int64)
@@ -98,7 +106,7 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 
     sampled: list[Ints] = []
     while True:
         status = loop.advance(
-            state, chain, fifos, tree, ring, bufferless, adaptive, *shifts, taken, words, cycles, samples,
+            state, chain, fifos, tree, ring, bufferless, stages, network, *shifts, taken, words, cycles, samples,
             levels_every, quiet,
         )  # fmt: skip
         count = int(state.counts[loop.RESULTS])
@@ -122,8 +130,3 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 
         highest=fifos.highest,
         levels=np.concatenate(sampled).T if levels_every else None,
     )
-
-
-# In the place of the network that a circuit does not have.
-_SMALLEST = CircuitShape(cores=1, sizes=(1, 1))
-_SMALLEST_RING = CircuitShape(cores=1, sizes=(1, 1), network=ADAPTIVE)
