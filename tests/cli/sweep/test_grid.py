@@ -63,7 +63,7 @@ def test_a_file_gives_values_and_lists_and_options_take_their_place(tmp_path: Pa
         ),
         (
             "network_buffer = 3",
-            "The grid's network_buffer must be more than its margin=3, not 3: the buffer would be almost full while empty",
+            "The grid's network_buffer must be more than its margin=3, not 3: the buffer would be almost full",
         ),
         ("core = 4", "{path} has 'core', which is no parameter of a grid; did you mean 'cores'? (cores, segment, "),
         ("cores = [", "{path} is not valid TOML: "),

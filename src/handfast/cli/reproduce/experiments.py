@@ -216,7 +216,7 @@ class Evaluation:
         jobs = self.jobs()
         with ThreadPoolExecutor(threads) as pool:
             try:
-                for job, cost in zip(jobs, pool.map(_cost, jobs), strict=True):
+                for job, cost in zip(jobs, pool.map(run_job, jobs), strict=True):
                     self.costs[job] = cost
                     done(len(self.costs))
                 for key, trace in zip(TRACED, pool.map(self._trace, TRACED), strict=True):
@@ -252,7 +252,8 @@ class Evaluation:
         return Trace(every * np.arange(len(levels), dtype=np.int64), levels)
 
 
-def _cost(job: Job) -> Cost:
+def run_job(job: Job) -> Cost:
+    """Run one job."""
     try:
         ran = run(job.shape, job.streams.steps(job.shape.flush if job.flushed else 0), job.streams.pairs())
     except InternalError:  # the model saw the circuit stand still: one of the choices leads to that

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-HEADINGS = ("tuples", "match", "input", "best: cores", "scan", "network", "buffers", "cycles", "suspended", "slots")
+HEADINGS = ("tuples", "match", "input", "cores", "scan", "network", "buffers", "cycles", "suspended", "slots")
 _INPUT = ("window", "tuples", "match_rate", "pattern")
 _CIRCUIT = (
     "cores",

@@ -41,6 +41,7 @@ def sweep(grid: Grid, out: Path, *, engine: str, cores: int, screen: Screen) -> 
             _run(run, missing, folder, cores, screen)
         rows = folder.rows(wanted)
         picture.draw(out / _PICTURE, rows, grid.varied)
+    screen.say("for each input the circuit with the fewest cycles:")
     screen.table(HEADINGS, [cells(row) for row in best(rows)], boxed=False)
     screen.say(f"every row is in {folder.runs}/, drawn in {out / _PICTURE}")
     return rows
