@@ -113,8 +113,9 @@ def test_seeds_are_one_circuit_with_the_median() -> None:
 
 def test_a_row_of_the_table_has_a_cell_for_every_heading() -> None:
     assert len(HEADINGS) == len(cells(row()))
-    assert ("32", "50%", "random", "4 × 8", "immediate", "tree", "8 + 8", "1,000", "10%", "56") == cells(row())
-    assert "8" == cells(row(network="adaptive", core_buffer=0))[6]
+    assert ("32", "50%", "random", "4 × 8", "tree", "8 + 8", "1,000", "10%", "56") == cells(row())
+    assert "8" == cells(row(network="adaptive", core_buffer=0))[5]
+    assert "4 × 8, eager, 2 at a time" == cells(row(scan="eager", comparisons=2))[3]
     assert 32.0 == per_thousand(row())
 
 

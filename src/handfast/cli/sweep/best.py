@@ -6,7 +6,9 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-HEADINGS = ("tuples", "match", "input", "cores", "scan", "network", "buffers", "cycles", "suspended", "slots")
+from handfast.engines.hardware.options import IMMEDIATE
+
+HEADINGS = ("tuples", "match", "input", "cores", "network", "buffers", "cycles", "suspended", "slots")
 _INPUT = ("window", "tuples", "match_rate", "pattern")
 _CIRCUIT = (
     "cores",
@@ -46,13 +48,14 @@ def best(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """A row as text, as `HEADINGS` say."""
+    scan = "" if row["scan"] == IMMEDIATE else f", {row['scan']}"
+    scan += f", {row['comparisons']:,} at a time" if row["comparisons"] > 1 else ""
     of_core = f"{row['core_buffer']:,} + " if row["core_buffer"] else ""
     return (
         f"{row['tuples']:,}",
         f"{row['match_rate']:.0%}",
         row["pattern"],
-        f"{row['cores']:,} × {row['segment']:,}",
-        row["scan"] + (f" × {row['comparisons']:,}" if row["comparisons"] > 1 else ""),
+        f"{row['cores']:,} × {row['segment']:,}{scan}",
         row["network"],
         f"{of_core}{row['network_buffer']:,}",
         f"{row['cycles']:,.0f}",

@@ -162,7 +162,7 @@ class Grid:
             options: By parameter, values with commas between them; None leaves the file's.
         """
         asked = {name: _values(value) for name, value in (_parsed(path) if path is not None else {}).items()}
-        known = tuple(_RULES)
+        known = parameters()
         for name in asked:
             if name not in known:
                 near = nearest(name, known)
@@ -190,6 +190,11 @@ class Grid:
             for tuples in self.tuples or (one["cores"] * one["segment"],):
                 found[Configuration(**one, tuples=tuples)] = None
         return list(found)
+
+
+def parameters() -> tuple[str, ...]:
+    """Everything that a grid may vary."""
+    return tuple(_RULES)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
