@@ -63,9 +63,9 @@ def dropping(broken: Any) -> None:
     check_dropping(DROP)
 
 
-def segment(form: str, at_once: int = 1) -> Check:
+def segment(form: str, at_once: int = 1, size: int = 3) -> Check:
     """test_a_segment_holds_the_last_slots_that_entered."""
-    return lambda broken: check_segment(getattr(broken, form), 3, at_once)
+    return lambda broken: check_segment(getattr(broken, form), size, at_once)
 
 
 def agreement(*seeds: int) -> Check:
@@ -108,7 +108,9 @@ MUTANTS: list[tuple[str, str, str, Check]] = [
         segment("RamSegment", at_once=2),
     ),
     ("segment", "self.shift & (bank == number)", "self.shift", segment("RamSegment", at_once=2)),
-    ("segment", "Mux(self.shift, following, group)", "group", segment("RamSegment")),
+    ("segment", "Mux(self.shift, group, following)", "group", segment("RamSegment")),
+    ("segment", "Array(ahead)[following_bank]", "Array(ahead)[bank]", segment("RamSegment", at_once=2)),
+    ("segment", "self.entering if self.size == 1 else ", "", segment("RamSegment", size=1)),
     ("top", "chain.ready & (new == 0)", "chain.ready", lambda broken: check_idle(broken.JoinCircuit, "tree", 1, 1)),
     ("top", "chain.ready & (new == 0)", "(new == 0)", lambda broken: check_idle(broken.JoinCircuit, "tree", 3, 2)),
     ("clocks", "found.valid & works", "found.valid", slow),  # a result leaves more than once

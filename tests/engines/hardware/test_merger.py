@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
-from handfast.engines.hardware.model.network import tree_state, tree_step
+from tests.engines.hardware.plain_network import tree_state, tree_step
 from handfast.errors import SpecError
 from tests.engines.hardware.traffic import (
     PATTERNS,

@@ -33,7 +33,7 @@ SHAPES = {
     "throttle": replace(SHAPE, admission="throttle", scan="eager", ram=True, comparisons=3, merge_clock=2),
     "drop": replace(SHAPE, admission="drop"),
 }
-KINDS = ["tree", "adaptive", "nested loop", *SHAPES]
+KINDS = ["tree", "adaptive", "pipelined", "nested loop", *SHAPES]
 BUILT = [
     pytest.param(kind, marks=pytest.mark.more if kind in ("three at a time", "eager", "slow chain") else [])
     for kind in KINDS

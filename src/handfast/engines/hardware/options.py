@@ -11,7 +11,7 @@ TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 SUSPEND, THROTTLE, DROP = ADMISSION = ("suspend", "throttle", "drop")
-AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
+AMARANTH, VERILATOR, MODEL = SIMULATORS = ("amaranth", "verilator", "model")
 _CHOICES = {
     "algorithm": ALGORITHMS,
     "memory": (None, *MEMORIES),
@@ -40,9 +40,9 @@ class HardwareOptions:
             each core, and a scan is that many times shorter.
         scan: How a core scans for the new tuples of a step: "immediate", S for the one of R and then R for the one of
             S, with one set of predicate circuits, or "eager", both at the same time, with two.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
-            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
-            and mergers of one register each.
+        network: How results are collected: "pipelined", a buffer behind every core and mergers of one register each;
+            "tree", binary, with a buffer in every merger and behind every core; or "adaptive", a ring of nodes that
+            spreads them over its buffers.
         core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
@@ -54,8 +54,11 @@ class HardwareOptions:
             as a step without a match is through.
         merge_clock: How many times faster the network that collects results is clocked than the chain: for joins with
             many matches. Cycles are those of the faster clock.
-        simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
-            once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
+            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
+            in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
+            None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit that
+            decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
     """
 
     cores: int | None = None
@@ -64,7 +67,7 @@ class HardwareOptions:
     memory: str | None = None
     comparisons: int = 1
     scan: str = IMMEDIATE
-    network: str = TREE
+    network: str = PIPELINED
     core_buffer: int = 8
     network_buffer: int = 8
     margin: int = 3

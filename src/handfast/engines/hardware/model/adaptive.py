@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,8 @@ from numba import njit
 from handfast.engines.hardware.adaptive import EAST, HOP_BITS, NORTH, WEST
 from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, lowest, put, put_in
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
+from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
-from handfast.engines.hardware.tree import level_sizes
 
 _LAST = 1 << 30  # added to a counter: more than any level
 
@@ -71,21 +70,14 @@ def empty_adaptive(shape: CircuitShape) -> tuple[Ring, BufferlessTree, Fifos]:
         north_last_when_almost_full=shape.north_last == "almost_full",
         most_hops=(1 << HOP_BITS) - 1,
     )
-    sizes = [*level_sizes(n, 2), n]
-    mergers = sum(sizes) - n
-    children, parent = np.full((mergers, 2), sum(sizes), np.int64), np.full(sum(sizes), -1, np.int64)
-    start = 0
-    for own, below in pairwise(sizes):
-        for child in range(below):
-            children[start + child // 2, child % 2] = start + own + child
-            parent[start + own + child] = start + child // 2
-        start += own
+    children = tree_children(n, 2)
+    mergers = len(children)
     tree = BufferlessTree(
         children=children,
         held=np.full((mergers, 2), NONE, np.int64),
         result=np.full(mergers, NONE, np.int64),
         turn=np.zeros(mergers, np.int64),
-        parent=parent,
+        parent=parents_and_ports(children, mergers + n)[0],
         active=empty_sets(2, mergers),
     )
     return ring, tree, empty_fifos([shape.network_buffer] * n, shape.margin, shape.latency)

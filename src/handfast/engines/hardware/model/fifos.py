@@ -79,7 +79,7 @@ def clock_fifo(
         words[i, slot if slot < depth[i] else slot - depth[i]] = pushed[i]
         pushed[i] = NONE
         after += 1
-        if latency == 1:
+        if latency < 2:
             readable += 1
     level[i] = after
     full[0] += int(after >= limit[i]) - int(before >= limit[i])

@@ -6,15 +6,14 @@ on.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from handfast.engines.hardware.merger import FAN_IN
 from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, lowest, put, put_in, remove, remove_from, set_of
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
+from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.tree import level_sizes
 
@@ -55,11 +54,7 @@ def empty_tree(shape: CircuitShape) -> tuple[Tree, Fifos]:
     size = len(fifos.depth)
     round_robin = shape.merger == "round_robin"
     children = _children(n, fan_in)
-    parent, port = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-    for merger in range(n, size):
-        for place, child in enumerate(children[merger]):
-            if child < size:
-                parent[child], port[child] = merger, place
+    parent, port = parents_and_ports(children, size)
     groups = empty_sets(shape.cycles, size)
     groups[0] = set_of(range(n, size), size)
     tree = Tree(
@@ -88,16 +83,13 @@ def empty_tree(shape: CircuitShape) -> tuple[Tree, Fifos]:
 
 
 def _children(n: int, fan_in: int) -> Ints:
-    """What every port of every merger reads, as `connect_levels` connects them; nothing for the cores' FIFOs."""
-    sizes = [*level_sizes(n, fan_in), n]
-    size = sum(sizes)
-    children = np.full((size, FAN_IN[-1]), size, np.int64)
-    start = n  # the first FIFO of a level
-    for level, (own, below) in enumerate(pairwise(sizes)):
-        first = 0 if level == len(sizes) - 2 else start + own  # the first FIFO of the level below
-        for child in range(below):
-            children[start + child // fan_in, child % fan_in] = first + child
-        start += own
+    """By FIFO and port the FIFO that its merger reads; those behind the cores have no merger, and read nothing."""
+    by_merger = tree_children(n, fan_in)
+    mergers = len(by_merger)
+    size = mergers + n
+    children = np.full((size, fan_in), size, np.int64)
+    children[n:] = np.where(by_merger < mergers, n + by_merger, by_merger - mergers)
+    children[n:][by_merger == size] = size
     return children
 
 

@@ -1,4 +1,4 @@
-"""Fast models of the merging networks: one clock cycle a step.
+"""Plain models of the merging networks, register by register: what the circuits are compared with, at any output.
 
 A word is a number from 0 on, and -1 stands for no word. A state is made once and changed in place by the steps; each
 step is one clock cycle.
