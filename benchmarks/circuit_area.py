@@ -1,7 +1,7 @@
 """Does the area of the circuit grow in proportion to its cores?
 
-The circuit is the thesis' [OGE §4.5.1, §6.3.1]: an equi-join on 32-bit keys, 64-bit tuples, segments of 8, cores from 2 to
-32, with the tree of mergers (buffers of 8 behind cores and of 4 in mergers, as in its §4.5.2) and with the adaptive
+The circuit is the thesis' [OGE §4.5.1, §6.3.1]: an equi-join on 32-bit keys, 64-bit tuples, segments of 8, cores from 2
+to 32, with the tree of mergers (buffers of 8 behind cores and of 4 in mergers, as in its §4.5.2) and with the adaptive
 network (buffers of 8). Cells are counted by Yosys for Virtex-6, the thesis' family. Its own numbers, from Xilinx ISE
 13.1, stand beside: its result tuples have 96 bits, ours 62, and its FIFOs are in block RAM, ours in LUTs, which hold 32
 words each. A straight line is fitted so that the squares of the relative deviations are least. The clock is
@@ -91,12 +91,14 @@ def report(found: dict[str, Any], clock: dict[str, Any]) -> None:
         own["printed"] = PRINTED[network] | {"block_ram_at_32": BLOCK_RAM[network], "source": f"[OGE {TABLE[network]}]"}
         own["printed_line"] = {kind: line(CORES, list(counts)) for kind, counts in PRINTED[network].items()}
         for kind, about in own["line"].items():
-            print(f"  {kind}: {about['each']:,} a core and {about['besides']:,}; off by {about['deviation']:.1%} at most")
+            print(
+                f"  {kind}: {about['each']:,} a core and {about['besides']:,}; off by {about['deviation']:.1%} at most"
+            )
         worst = max(worst, *(own["line"][kind]["deviation"] for kind in ("lut", "ff")))
     seconds = sum(sum(own["seconds"]) for own in found.values())
     answer = (
-        f"LUTs and flip-flops over {CORES[0]} to {CORES[-1]} cores are within {worst:.1%} of a straight line, with both "
-        f"networks; all {len(CORES) * len(found)} syntheses took {seconds / 60:.0f} minutes"
+        f"LUTs and flip-flops over {CORES[0]} to {CORES[-1]} cores are within {worst:.1%} of a straight line, with "
+        f"both networks; all {len(CORES) * len(found)} syntheses took {seconds / 60:.0f} minutes"
     )
     print(f"\n{answer}")
     assert worst <= LIMIT, f"{worst:.1%} is more than {LIMIT:.0%}"

@@ -59,7 +59,7 @@ def _options() -> list[inspect.Parameter]:
         kinds = [kind for kind in get_args(types[field.name]) or (types[field.name],) if kind is not NoneType]
         if len(kinds) == 1 and kinds[0] in _KINDS:
             option = typer.Option(_flag(field.name), help=words.get(field.name), show_default=field.default is not None)
-            kind = Annotated[kinds[0] | None, option]
+            kind: Any = Annotated[types[field.name], option]
             found.append(
                 inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kind)
             )

