@@ -143,6 +143,20 @@ class Screen:
             yield show
 
     @contextmanager
+    def runs(self, total: int, hint: str) -> Iterator[Callable[[int], None]]:
+        """Show how many of so many runs are done; the function given takes that number. In a log, ten lines at most."""
+        said = 0
+        with self.bar(total, hint) as show:
+
+            def done(count: int) -> None:
+                nonlocal said
+                if self._is_live or count * 10 // total > said:
+                    said = count * 10 // total
+                    show(count, f"{count:,} of {total:,} runs")
+
+            yield done
+
+    @contextmanager
     def figures(self) -> Iterator[Callable[[str, Iterable[tuple[str, str]]], None]]:
         """Show figures that change; the function given takes them as one line, and as names and figures."""
         if not self._is_live:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
-from handfast.engines.hardware.model.network import NONE, adaptive_state, adaptive_step
+from tests.engines.hardware.plain_network import NONE, adaptive_state, adaptive_step
 from handfast.errors import SpecError
 from tests.engines.hardware.traffic import (
     PATTERNS,

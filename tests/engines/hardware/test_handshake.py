@@ -18,13 +18,14 @@ from tests.engines.hardware.plain_chain import EMPTY, LAYOUT, PlainChain, Slot, 
 CHAINS = [(1, (3, 3)), (2, (1, 1)), (3, (2, 2)), (4, (1, 3)), (5, (2, 1))]
 
 
+@pytest.mark.parametrize("scan", ["immediate", "eager"])
 @pytest.mark.parametrize(("cores", "sizes"), CHAINS)
-def test_cores_that_stand_still_now_and_then_stay_in_step(cores: int, sizes: tuple[int, int]) -> None:
-    check_chain(Handshake, cores, sizes)
+def test_cores_that_stand_still_now_and_then_stay_in_step(cores: int, sizes: tuple[int, int], scan: str) -> None:
+    check_chain(Handshake, cores, sizes, scan)
 
 
-def check_chain(kind: type[Handshake], cores: int, sizes: tuple[int, int]) -> None:
-    chain = kind(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=sizes)
+def check_chain(kind: type[Handshake], cores: int, sizes: tuple[int, int], scan: str = "immediate") -> None:
+    chain = kind(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=sizes, scan=scan)
     rng = random.Random(f"{cores} {sizes}")
     plain = PlainChain(cores, sizes)
 

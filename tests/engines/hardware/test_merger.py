@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handfast.engines.hardware.merger import BufferlessMerger, Merger, RoundRobinMerger
-from handfast.engines.hardware.model.network import tree_state, tree_step
+from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
+from tests.engines.hardware.plain_network import tree_state, tree_step
 from handfast.errors import SpecError
 from tests.engines.hardware.traffic import (
     PATTERNS,
@@ -112,8 +112,26 @@ def test_a_merger_without_a_buffer_passes_a_word_in_every_cycle_and_takes_turns(
     check_bufferless(BufferlessMerger)
 
 
+def check_register(make: Any, fan_in: int) -> None:
+    for seed, (pattern, sink) in enumerate(zip(PATTERNS, (*SINKS, "random"), strict=True)):
+        work = traffic(pattern, sink, n=fan_in, words=50, cycles=120, drain=20, seed=seed)
+        found = simulate(make(width=12, fan_in=fan_in), work, fifos=[])
+        check_nothing_lost_or_twice(found, work)
+        check_order_kept(found, work)
+    work = traffic("at once", "always", n=fan_in, words=8 * fan_in, cycles=8 * fan_in + 1, seed=0)
+    found = simulate(make(width=12, fan_in=fan_in), work, fifos=[])
+    assert list(range(8 * fan_in)) == found.output[1:].tolist(), "in turn, one in every cycle, a cycle after it came"
+
+
+@pytest.mark.parametrize("fan_in", [2, 3, 4, 8])
+def test_a_merger_of_one_register_passes_a_word_in_every_cycle_and_takes_turns(fan_in: int) -> None:
+    check_register(RegisterMerger, fan_in)
+
+
 def test_a_merger_that_cannot_be_built_is_refused() -> None:
     with pytest.raises(SpecError, match="from 2 to 8 inputs, not 9"):
         RoundRobinMerger(width=8, depth=4, fan_in=9)
+    with pytest.raises(SpecError, match="from 2 to 8 inputs, not 1"):
+        RegisterMerger(width=8, fan_in=1)
     with pytest.raises(SpecError, match="cycles from 1 to 2"):
         Merger(width=8, depth=4, writes=(1, 3))

@@ -13,11 +13,13 @@ from tests.engines.hardware.plain_chain import LAYOUT, PlainChain, Slot, Step, r
 
 
 @pytest.mark.parametrize("ram", [False, True])
-@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (5, 2), (1, 4)])
+@pytest.mark.parametrize(
+    ("sizes", "comparisons"), [((1, 1), 1), ((3, 3), 1), ((5, 2), 1), ((1, 4), 1), ((5, 3), 2), ((2, 5), 3)]
+)
 def test_each_step_gives_its_matches_though_the_units_stand_still_now_and_then(
-    sizes: tuple[int, int], ram: bool
+    sizes: tuple[int, int], comparisons: int, ram: bool
 ) -> None:
-    join = NestedLoop(layout=LAYOUT, matches=same_key, sizes=sizes, ram=ram)
+    join = NestedLoop(layout=LAYOUT, matches=same_key, sizes=sizes, ram=ram, comparisons=comparisons)
     rng = random.Random(f"{sizes} {ram}")
     plain = PlainChain(1, sizes)  # a chain of one core holds whole windows
 
@@ -48,8 +50,9 @@ def test_each_step_gives_its_matches_though_the_units_stand_still_now_and_then(
     simulator.run()
 
 
-def test_both_directions_are_scanned_at_the_same_time() -> None:
-    join = NestedLoop(layout=LAYOUT, matches=same_key, sizes=(16, 16))
+@pytest.mark.parametrize(("comparisons", "groups"), [(1, 16), (5, 4)])
+def test_both_directions_are_scanned_at_the_same_time(comparisons: int, groups: int) -> None:
+    join = NestedLoop(layout=LAYOUT, matches=same_key, sizes=(16, 16), comparisons=comparisons)
     step: Step = (Slot(0, 1), Slot(0, 2))
 
     async def bench(ctx: Any) -> None:
@@ -62,7 +65,7 @@ def test_both_directions_are_scanned_at_the_same_time() -> None:
             await ctx.tick()
             ctx.set(join.steps.valid, 0)
             took += 1
-        assert 16 + 3 == took
+        assert groups + 3 == took
 
     simulator = Simulator(join)
     simulator.add_clock(1e-8)

@@ -1,17 +1,18 @@
-"""The fast models: equal to the circuits on random configurations, and fast."""
+"""The plain models of the networks are equal to the circuits on random configurations."""
 
 from __future__ import annotations
 
-from time import process_time
 from typing import Any
 
 import numpy as np
 import pytest
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
-from handfast.engines.hardware.model.network import adaptive_state, adaptive_step, tree_state, tree_step
+from tests.engines.hardware.plain_network import adaptive_state, adaptive_step, tree_state, tree_step
+from tests.engines.hardware.plain_pipelined import pipelined_state, pipelined_step
+from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.tree import TreeNetwork
-from tests.engines.hardware.traffic import PATTERNS, SINKS, differences, run, run_model, simulate, traffic
+from tests.engines.hardware.traffic import PATTERNS, SINKS, differences, run_model, simulate, traffic
 
 
 def random_tree(rng: np.random.Generator) -> dict[str, Any]:
@@ -42,46 +43,31 @@ def random_adaptive(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def random_pipelined(rng: np.random.Generator) -> dict[str, Any]:
+    depth = int(rng.integers(1, 10))
+    return {
+        "n": int(rng.integers(1, 10)),
+        "depth": depth,
+        "margin": int(rng.integers(0, min(depth, 4))),
+        "latency": int(rng.integers(0, 3)),
+        "fan_in": int(rng.integers(2, 9)),
+    }
+
+
+KINDS: dict[str, Any] = {
+    "tree": (random_tree, TreeNetwork, tree_state, tree_step),
+    "adaptive": (random_adaptive, AdaptiveNetwork, adaptive_state, adaptive_step),
+    "pipelined": (random_pipelined, PipelinedNetwork, pipelined_state, pipelined_step),
+}
+
+
 @pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 105))])
-@pytest.mark.parametrize("kind", ["tree", "adaptive"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_model_and_circuit_agree_in_every_cycle_on_a_random_network(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    if kind == "tree":
-        shape = random_tree(rng)
-        circuit, model, step = TreeNetwork(width=12, **shape), tree_state(**shape), tree_step
-    else:
-        shape = random_adaptive(rng)
-        circuit, model, step = AdaptiveNetwork(width=12, **shape), adaptive_state(**shape), adaptive_step
+    random_shape, network, state, step = KINDS[kind]
+    shape = random_shape(rng)
     pattern, sink = str(rng.choice(PATTERNS)), str(rng.choice(SINKS))
     work = traffic(pattern, sink, n=shape["n"], words=100, cycles=120, seed=seed)
-    assert not differences(run_model(step, model, work), simulate(circuit, work)), (shape, pattern, sink)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["light", "always valid"])
-@pytest.mark.parametrize(
-    ("step", "make"),
-    [
-        (tree_step, lambda: tree_state(n=64, depth=8)),
-        (tree_step, lambda: tree_state(n=64, depth=8, merger="round_robin")),
-        (adaptive_step, lambda: adaptive_state(n=64, depth=8)),
-    ],
-    ids=["states", "round robin", "adaptive"],
-)
-def test_a_model_of_64_inputs_runs_a_million_cycles_in_a_second(step: Any, make: Any, pattern: str) -> None:
-    cycles, n = 200_000, 64
-    if pattern == "light":
-        arrivals = (np.random.default_rng(0).random((cycles, n)) < 0.8 / n).astype(np.int64)
-    else:
-        arrivals = np.zeros((cycles, n), np.int64)
-        arrivals[0] = cycles
-    ready, output = np.ones(cycles, np.int64), np.zeros(cycles, np.int64)
-    # a few rows that are used again and again: the trace is not what is measured
-    taken, levels = np.zeros((8, n), np.int64), np.zeros((8, len(make().fifos.level)), np.int64)
-    run(step, make(), arrivals[:1], ready, output, taken, levels)  # compiles
-    best = np.inf
-    for _ in range(3):
-        start = process_time()
-        run(step, make(), arrivals, ready, output, taken, levels)
-        best = min(best, process_time() - start)
-    assert cycles / best > 1e6
+    found = simulate(network(width=12, **shape), work)
+    assert not differences(run_model(step, state(**shape), work), found), (shape, pattern, sink)

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Mux, Value
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
 from handfast.engines.hardware.admission import Throttle
 from handfast.engines.hardware.fifo import Fifo
-from handfast.engines.hardware.merger import BufferlessMerger, Merger, RoundRobinMerger
+from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
+from handfast.engines.hardware.pipelined import PipelinedNetwork
 from tests.engines.hardware.test_adaptive import check_full_ring, check_leaves_at_once, check_network, check_spreads
 from tests.engines.hardware.test_admission import check_throttle, check_tree_with_suspension
 from tests.engines.hardware.test_fifo import check_against_plain, check_margin_is_room
-from tests.engines.hardware.test_merger import check_bufferless, check_merger, check_no_starvation
+from tests.engines.hardware.test_merger import check_bufferless, check_merger, check_no_starvation, check_register
+from tests.engines.hardware.test_pipelined import check_pipelined, check_turns
 
 Patch = pytest.MonkeyPatch
 Caught = Callable[[Patch], None]  # runs a test's check on the broken component
@@ -54,13 +56,43 @@ def a_fifo_whose_address_wraps_a_slot_late(patch: Patch) -> None:
 @mutant
 def an_arbiter_whose_token_stays(patch: Patch) -> None:
     """test_a_word_waits_for_at_most_one_word_of_every_other_input."""
-    original = RoundRobinMerger._let_in
-
-    def let_in(self: RoundRobinMerger, m: Module, token: Signal, order: list[int]) -> None:
-        original(self, m, Signal.like(token), sorted(order))  # the token that moves is not the one that is read
-
-    patch.setattr(RoundRobinMerger, "_let_in", let_in)
+    patch.setattr("handfast.engines.hardware.merger._behind", lambda place, fan_in: Const(0))
     check_no_starvation(RoundRobinMerger, fan_in=5)
+
+
+@mutant
+def a_register_whose_turn_stays(patch: Patch) -> None:
+    """test_no_input_of_a_pipelined_network_starves."""
+    patch.setattr("handfast.engines.hardware.merger._behind", lambda place, fan_in: Const(0))
+    check_turns(PipelinedNetwork)
+
+
+@mutant
+def a_register_that_takes_a_word_while_it_is_stalled(patch: Patch) -> None:
+    """test_every_cycle_of_a_pipelined_network_is_that_of_the_model; the word before it is lost."""
+    patch.setattr(RegisterMerger, "_free", lambda self, valid: Const(1))
+    check_pipelined(PipelinedNetwork, {"n": 4, "depth": 4, "margin": 1})
+
+
+@mutant
+def a_register_that_takes_no_word_while_it_gives_one(patch: Patch) -> None:
+    """test_a_merger_of_one_register_passes_a_word_in_every_cycle_and_takes_turns."""
+    patch.setattr(RegisterMerger, "_free", lambda self, valid: ~valid)
+    check_register(RegisterMerger, fan_in=2)
+
+
+@mutant
+def a_fifo_that_keeps_what_has_passed_it(patch: Patch) -> None:
+    """test_every_cycle_of_a_pipelined_network_is_that_of_the_model; the word comes twice."""
+    patch.setattr(Fifo, "_taken", lambda self: (self.level != 0) & self.read.ready)
+    check_pipelined(PipelinedNetwork, {"n": 4, "depth": 4, "margin": 1})
+
+
+@mutant
+def a_fifo_that_lets_words_pass_though_nobody_takes_them(patch: Patch) -> None:
+    """test_every_cycle_of_a_fifo_is_that_of_a_plain_queue."""
+    patch.setattr(Fifo, "_taken", lambda self: self.read.valid & (self.read.ready | (self.level == 0)))
+    check_against_plain(Fifo, depth=3, latency=0)
 
 
 @mutant

@@ -11,6 +11,7 @@ from amaranth.sim import Simulator
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.handshake import Handshake
+from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.simulate import by_amaranth
 from handfast.engines.hardware.steps import flush_steps
 from handfast.engines.hardware.top import JoinCircuit
@@ -25,6 +26,8 @@ def circuit(
     network: str, cores: int, size: int, depth: int, margin: int, kind: type[JoinCircuit] = JoinCircuit
 ) -> JoinCircuit:
     chain = Handshake(topology=ChainTopology(cores), layout=LAYOUT, matches=same_key, sizes=(size, size))
+    if network == "pipelined":
+        return kind(chain=chain, network=PipelinedNetwork(n=cores, width=WIDTH, depth=depth, margin=margin), buffers=[])
     if network == "adaptive":
         ring = AdaptiveNetwork(n=cores, width=WIDTH, depth=depth, margin=margin)
         return kind(chain=chain, network=ring, buffers=[])
@@ -33,7 +36,7 @@ def circuit(
     return kind(chain=chain, network=tree, buffers=buffers)
 
 
-@pytest.mark.parametrize("network", ["tree", "adaptive"])
+@pytest.mark.parametrize("network", ["tree", "adaptive", "pipelined"])
 @pytest.mark.parametrize(("cores", "depth", "margin"), [(1, 2, 1), (3, 4, 3), (4, 3, 1)])
 def test_everything_matches_and_nothing_is_lost_in_the_smallest_buffers(
     network: str, cores: int, depth: int, margin: int
@@ -47,7 +50,7 @@ def test_everything_matches_and_nothing_is_lost_in_the_smallest_buffers(
     assert outcome.cycles == sorted(set(outcome.cycles))
 
 
-@pytest.mark.parametrize("network", ["tree", "adaptive"])
+@pytest.mark.parametrize("network", ["tree", "adaptive", "pipelined"])
 @pytest.mark.parametrize(("cores", "size"), [(1, 1), (3, 2)])  # of one slot, the last comparison is the only one
 def test_idle_means_that_every_result_has_come_out(network: str, cores: int, size: int) -> None:
     check_idle(JoinCircuit, network, cores, size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,7 +16,7 @@ counts fit 3 best."""
 
 LATENCY = 2
 """Cycles from a write until the word can be read. The thesis gives no number: block RAM read through its own register
-takes 2, and 1 is possible with a bypass from the write port to the read port."""
+takes 2, 1 is possible with a bypass from the write port to the read port, and 0 where a word passes an empty FIFO."""
 
 
 class Fifo(wiring.Component):
@@ -29,7 +29,8 @@ class Fifo(wiring.Component):
         width: Bits of a word.
         depth: How many words there is room for.
         margin: `almost_full` is high while at most so many slots are free; 0: only when it is full.
-        latency: A word written in cycle t is offered at `read` from cycle t + latency on; 1 or 2.
+        latency: A word written in cycle t is offered at `read` from cycle t + latency on; 0, 1 or 2. With 0 a word that
+            finds the FIFO empty passes it.
         write: Where words enter.
         read: Where they leave, oldest first.
         level: How many words are stored, those included that cannot be read yet.
@@ -44,8 +45,8 @@ class Fifo(wiring.Component):
                 f"The margin of a FIFO of depth {depth} must be from 0 to {depth - 1}, not {margin!r}: "
                 "with no slot beyond the margin it would be almost full while empty"
             )
-        if latency not in (1, 2):
-            raise SpecError(f"The latency of a FIFO must be 1 or 2 cycles, not {latency!r}")
+        if latency not in (0, 1, 2):
+            raise SpecError(f"The latency of a FIFO must be 0, 1 or 2 cycles, not {latency!r}")
         self.width = width
         self.depth = depth
         self.margin = margin
@@ -64,8 +65,8 @@ class Fifo(wiring.Component):
         m = Module()
         m.submodules.storage = storage = memory.Memory(shape=unsigned(self.width), depth=self.depth, init=[])
         write_port = storage.write_port()
-        # With a latency of 1 a word that is just being written passes by the RAM.
-        read_port = storage.read_port(transparent_for=(write_port,) if self.latency == 1 else ())
+        # With a latency below 2 a word that is just being written passes by the RAM.
+        read_port = storage.read_port(transparent_for=(write_port,) if self.latency < 2 else ())
 
         level = Signal(range(self.depth + 1))  # words stored
         write_address = Signal(range(self.depth))  # the slot that takes the next word
@@ -78,7 +79,7 @@ class Fifo(wiring.Component):
             self.almost_full.eq(level >= self.depth - self.margin),
             self.write.ready.eq(level != self.depth),
             written.eq(self.write.valid & self.write.ready),
-            taken.eq(self.read.valid & self.read.ready),
+            taken.eq(self._taken()),
             write_port.addr.eq(write_address),
             write_port.data.eq(self.write.payload),
             write_port.en.eq(written),
@@ -92,13 +93,20 @@ class Fifo(wiring.Component):
         with m.If(written):
             m.d.sync += write_address.eq(self._after(write_address))
 
-        if self.latency == 1:
+        if self.latency == 0:
+            m.d.comb += self.read.valid.eq((level != 0) | self.write.valid)
+            with m.If(level == 0):  # the word is written to the RAM all the same, and counted only if it stays
+                m.d.comb += self.read.payload.eq(self.write.payload)
+        elif self.latency == 1:
             m.d.comb += self.read.valid.eq(level != 0)
         else:
             readable = Signal()  # the RAM's read register holds the oldest word
             m.d.sync += readable.eq(level != taken)
             m.d.comb += self.read.valid.eq(readable)
         return m
+
+    def _taken(self) -> Value:
+        return self.read.valid & self.read.ready
 
     def _after(self, address: Signal) -> Any:
         return Mux(address == self.depth - 1, 0, address + 1)

@@ -8,8 +8,11 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from handfast.engines.hardware.join_core import JoinCore, Matches
+from handfast.engines.hardware.comparisons import Matches
+from handfast.engines.hardware.eager_core import EagerCore
+from handfast.engines.hardware.join_core import JoinCore
 from handfast.engines.hardware.layout import JoinLayout
+from handfast.engines.hardware.options import EAGER, IMMEDIATE
 from handfast.flow.topology import ChainTopology, R, S
 
 
@@ -22,6 +25,8 @@ class Handshake(wiring.Component):
         matches: The predicate's circuit.
         sizes: The slots of the R and of the S segment of a core.
         ram: Whether the segments are in RAM, not in registers.
+        comparisons: How many slots a core compares a new tuple with at a time.
+        scan: "immediate", by `JoinCore`, or "eager", by `EagerCore`.
 
     Ports:
         steps: What enters; a step is taken when all cores wait for one and none is suspended.
@@ -38,11 +43,18 @@ class Handshake(wiring.Component):
         matches: Matches,
         sizes: tuple[int, int],
         ram: bool = False,
+        comparisons: int = 1,
+        scan: str = IMMEDIATE,
     ) -> None:
         self.topology = topology
         self.layout = layout
         self.sizes = sizes
-        self.cores = [JoinCore(layout=layout, matches=matches, sizes=sizes, ram=ram) for _ in range(topology.cores)]
+        self.scan = scan
+        core = EagerCore if scan == EAGER else JoinCore
+        self.cores = [
+            core(layout=layout, matches=matches, sizes=sizes, ram=ram, comparisons=comparisons)
+            for _ in range(topology.cores)
+        ]
         super().__init__(
             {
                 "steps": In(stream.Signature(unsigned(layout.step.size))),
@@ -54,15 +66,18 @@ class Handshake(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        step = Signal(self.layout.step)  # the step that the cores work on
         start = Signal()
         m.d.comb += [
             self.ready.eq(Cat(core.ready for core in self.cores).all()),
             self.steps.ready.eq(self.ready & ~self.suspend),
             start.eq(self.steps.valid & self.steps.ready),
         ]
-        with m.If(start):
-            m.d.sync += step.eq(self.steps.payload)
+        if self.scan == EAGER:
+            step = self.layout.step(self.steps.payload)  # the cores read it when they start
+        else:
+            step = Signal(self.layout.step)  # the step that the cores work on
+            with m.If(start):
+                m.d.sync += step.eq(self.steps.payload)
         for k, core in enumerate(self.cores):
             m.submodules[f"core_{k}"] = core
             from_left = self.topology.neighbour(k, self.topology.entry(R))

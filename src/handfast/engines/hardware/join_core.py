@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
+from handfast.engines.hardware.comparisons import Comparisons, Matches
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.segment import RamSegment, Segment, index_shape
 from handfast.flow.topology import R, S
 
-Matches = Callable[[Module, Any, Any], Any]  # adds the predicate's logic for an R and an S slot; whether it is true
-
 
 class JoinCore(wiring.Component):
-    """A core of the lock-step chain, with immediate scan by nested loops.
+    """A core of the lock-step chain, with immediate scan by nested loops, one stream after the other.
 
-    A step takes the states of [OGE Fig. 4.1.1], one cycle each but for the scans: 4 + size of the S segment + 1 + size
-    of the R segment, where both streams shift. STATE0, the reset, is the registers' initial value.
+    Cycle by cycle, the states of [OGE Fig. 4.1.1]; STATE0, the reset, is the registers' initial value. A suspended core
+    stays in its state; only in STATE5 and STATE7 what was offered already may still leave, see `Comparisons`.
 
-    The core has no buffer of its own. A result that is not taken is offered again, and the core stands still until it
-    is taken; so no result is ever lost, whatever stands behind the core.
+    - STATE1: `ready`. With `start` on to STATE2.
+    - STATE2: the slots at `r_in` and `s_in` are loaded into the input registers.
+    - STATE3: nothing.
+    - STATE4: R shifts, if the step brings a slot of R, and STATE5 follows; else STATE6.
+    - STATE5: the new R slot is compared with the slots of S, `comparisons` of them at a time. A group takes one cycle,
+      or as many as it has matches, and longer where they are not taken. STATE6 follows the last group.
+    - STATE6: S shifts, if the step brings a slot of S, and STATE7 follows; else STATE1.
+    - STATE7: the new S slot is compared with the slots of R in the same way. STATE1 follows the last group.
+
+    Where both streams shift and no result waits, a step takes 5 cycles and one for each group of both segments.
 
     Args:
         layout: The bits of tuples and results.
-        matches: The predicate's logic, once for both scans.
+        matches: The predicate's logic.
         sizes: The slots of the R and of the S segment.
         ram: Whether the segments are in RAM, not in registers.
+        comparisons: How many slots a new tuple is compared with at a time.
 
     Ports:
         start: A step begins: the core is in STATE1, and every other one is too.
@@ -41,11 +48,20 @@ class JoinCore(wiring.Component):
         results: The matches.
     """
 
-    def __init__(self, *, layout: JoinLayout, matches: Matches, sizes: tuple[int, int], ram: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        layout: JoinLayout,
+        matches: Matches,
+        sizes: tuple[int, int],
+        ram: bool = False,
+        comparisons: int = 1,
+    ) -> None:
         self.layout = layout
         self.matches = matches
         self.sizes = sizes
         self.ram = ram
+        self.comparisons = comparisons
         r, s = layout.r.shape, layout.s.shape
         super().__init__(
             {
@@ -65,40 +81,38 @@ class JoinCore(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         form = RamSegment if self.ram else Segment
-        m.submodules.r = r = form(slot=self.layout.r.shape, size=self.sizes[R])
-        m.submodules.s = s = form(slot=self.layout.s.shape, size=self.sizes[S])
+        m.submodules.r = r = form(slot=self.layout.r.shape, size=self.sizes[R], at_once=self.comparisons)
+        m.submodules.s = s = form(slot=self.layout.s.shape, size=self.sizes[S], at_once=self.comparisons)
+        m.submodules.pairs = pairs = Comparisons(layout=self.layout, matches=self.matches, pairs=self.comparisons)
         new_r = Signal(self.layout.r.shape)  # input buffer register of R
         new_s = Signal(self.layout.s.shape)  # input buffer register of S
-        at = Signal(index_shape(max(self.sizes)))  # the slot of the scanned segment that is compared now
-        waiting = Signal()  # a result was offered in the last cycle and not taken: it may not be withdrawn
+        most = max(r.groups, s.groups)
+        at = Signal(index_shape(most))  # the group of the scanned segment that is compared now
 
         scans_s, scans_r = Signal(), Signal()  # STATE5: the new R tuple scans S; STATE7: the new S tuple scans R
-        found = Signal()  # the two slots that are compared match
-        advance = Signal()  # the comparison is done with
-        last = Signal()  # and it is the last one of the scan
-        one_r, one_s = Signal(self.layout.r.shape), Signal(self.layout.s.shape)  # the two that are compared
-        held = (one_r.seq >= one_s.low) & (one_s.seq >= one_r.low) if self.layout.compares_stamps else 1
+        last = Signal()  # the group is the last one of the scan
+        connect(m, pairs.results, flipped(self.results))
         m.d.comb += [
             r.entering.eq(new_r),
             s.entering.eq(new_s),
             self.r_out.eq(r.leaving),
             self.s_out.eq(s.leaving),
-            one_r.eq(Mux(scans_r, r.read, new_r)),
-            one_s.eq(Mux(scans_r, new_s, s.read)),
-            found.eq((scans_r | scans_s) & one_r.valid & one_s.valid & held & self.matches(m, one_r, one_s)),
-            self.results.valid.eq(found & (~self.suspend | waiting)),
-            self.results.payload.eq(self.layout.result(one_r, one_s)),
-            advance.eq(Mux(found, self.results.valid & self.results.ready, ~self.suspend)),
-            last.eq(at == Mux(scans_r, self.sizes[R] - 1, self.sizes[S] - 1)),
+            pairs.suspend.eq(self.suspend),
+            pairs.compared.eq((scans_r | scans_s).replicate(self.comparisons)),
+            last.eq(at == Mux(scans_r, r.groups - 1, s.groups - 1)),
         ]
-        m.d.sync += waiting.eq(self.results.valid & ~self.results.ready)
+        for k in range(self.comparisons):
+            m.d.comb += [
+                pairs.r[k].eq(Mux(scans_r, r.read[k], new_r)),
+                pairs.s[k].eq(Mux(scans_r, new_s, s.read[k])),
+            ]
 
         # The segments read one cycle ahead, so they are told where `at` will be.
-        ahead = Signal(range(max(self.sizes) + 1))
+        ahead = Signal(range(most + 1))
         m.d.comb += [ahead.eq(0), r.index.eq(ahead), s.index.eq(ahead)]
         m.d.sync += at.eq(ahead)
         with m.If(scans_r | scans_s):
-            m.d.comb += ahead.eq(Mux(advance & ~last, at + 1, at))
+            m.d.comb += ahead.eq(Mux(pairs.done & ~last, at + 1, at))
 
         go = ~self.suspend
         with m.FSM():
@@ -119,7 +133,7 @@ class JoinCore(wiring.Component):
                     m.next = "STATE6"
             with m.State("STATE5"):
                 m.d.comb += scans_s.eq(1)
-                with m.If(advance & last):
+                with m.If(pairs.done & last):
                     m.next = "STATE6"
             with m.State("STATE6"), m.If(go):
                 m.d.comb += s.shift.eq(self.s_shift)
@@ -129,6 +143,6 @@ class JoinCore(wiring.Component):
                     m.next = "STATE1"
             with m.State("STATE7"):
                 m.d.comb += scans_r.eq(1)
-                with m.If(advance & last):
+                with m.If(pairs.done & last):
                     m.next = "STATE1"
         return m

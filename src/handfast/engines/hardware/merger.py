@@ -1,4 +1,4 @@
-"""Mergers: the thesis' three states, up to eight inputs with an arbiter, and one without a buffer [OGE §4.2, §6.2]."""
+"""Mergers: the thesis' three states, up to eight inputs with an arbiter, and two without a buffer [OGE §4.2, §6.2]."""
 
 from __future__ import annotations
 
@@ -119,28 +119,48 @@ class RoundRobinMerger(wiring.Component):
         super().__init__(_signature(width, fan_in))
 
     def elaborate(self, platform: Any) -> Module:
-        """The arbiter is a priority chain for each place of the token, so the answer is there within the cycle."""
+        """The arbiter before the FIFO."""
         m = Module()
         m.submodules.fifo = fifo = self.fifo
         connect(m, flipped(self.output), fifo.read)
         m.d.comb += self.almost_full.eq(fifo.almost_full)
-
-        token = Signal(range(self.fan_in))  # the input that goes first
-        with m.Switch(token):
-            for place in range(self.fan_in):
-                with m.Case(place):
-                    self._let_in(m, token, [(place + step) % self.fan_in for step in range(self.fan_in)])
+        _arbitrate(m, list(self.inputs), fifo.write)
         return m
 
-    def _let_in(self, m: Module, token: Signal, order: list[int]) -> None:
-        """Let the first valid input of this order write to the FIFO."""
-        write = self.fifo.write
-        for place, number in enumerate(order):
-            entry = self.inputs[number]
-            with m.If(entry.valid) if place == 0 else m.Elif(entry.valid):
-                m.d.comb += [write.valid.eq(1), write.payload.eq(entry.payload), entry.ready.eq(write.ready)]
-                with m.If(write.ready):
-                    m.d.sync += token.eq((number + 1) % self.fan_in)
+
+class RegisterMerger(wiring.Component):
+    """Two to eight in, one out: a round-robin arbiter before a single register.
+
+    A register that is emptied takes its next word in the same cycle, so a word passes in every cycle, after one cycle.
+
+    Attributes:
+        fan_in: How many inputs there are.
+        inputs: The inputs.
+        output: What the register holds.
+    """
+
+    def __init__(self, *, width: int, fan_in: int = 2) -> None:
+        if fan_in not in FAN_IN:
+            raise SpecError(f"A merger has from {FAN_IN[0]} to {FAN_IN[-1]} inputs, not {fan_in!r}")
+        self.width = width
+        self.fan_in = fan_in
+        entry = stream.Signature(unsigned(width))
+        super().__init__({"inputs": In(entry).array(fan_in), "output": Out(entry)})
+
+    def elaborate(self, platform: Any) -> Module:
+        """The arbiter before the register."""
+        m = Module()
+        word = Signal(self.width)  # the register
+        valid = Signal()  # whether it holds a word
+        entry = stream.Signature(unsigned(self.width)).create()  # what the arbiter lets in
+        m.d.comb += [self.output.valid.eq(valid), self.output.payload.eq(word), entry.ready.eq(self._free(valid))]
+        with m.If(entry.ready):
+            m.d.sync += [word.eq(entry.payload), valid.eq(entry.valid)]
+        _arbitrate(m, list(self.inputs), entry)
+        return m
+
+    def _free(self, valid: Signal) -> Value:
+        return ~valid | self.output.ready
 
 
 class BufferlessMerger(wiring.Component):
@@ -188,6 +208,37 @@ class BufferlessMerger(wiring.Component):
 
     def _second_goes(self, turn: Signal, valid: list[Signal]) -> Value:
         return valid[1] & (turn | ~valid[0])
+
+
+def _arbitrate(m: Module, inputs: list[Any], entry: Any) -> None:
+    """Let one valid input after the other into `entry`, a word in every cycle.
+
+    A token lies with one input. The first valid input from there on is let in, and the token moves to the one after it.
+    """
+    fan_in = len(inputs)
+    token = Signal(range(fan_in))  # the input that goes first
+    first = Signal(range(fan_in))  # the first valid input from the token on
+    with m.Switch(token):
+        for place in range(fan_in):
+            with m.Case(place):
+                # Where several apply, the last assignment counts.
+                for number in [(place + step) % fan_in for step in reversed(range(fan_in))]:
+                    with m.If(inputs[number].valid):
+                        m.d.comb += first.eq(number)
+    with m.Switch(first):
+        for number, each in enumerate(inputs):
+            with m.Case(number):
+                m.d.comb += [
+                    entry.valid.eq(each.valid),
+                    entry.payload.eq(each.payload),
+                    each.ready.eq(entry.ready),
+                ]
+    with m.If(entry.valid & entry.ready):
+        m.d.sync += token.eq(_behind(first, fan_in))
+
+
+def _behind(place: Signal, fan_in: int) -> Value:
+    return Mux(place == fan_in - 1, 0, place + 1)
 
 
 def _signature(width: int, fan_in: int) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from handfast.engines.hardware.join_core import Matches
+from handfast.engines.hardware.comparisons import Comparisons, Matches
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.segment import RamSegment, Segment, index_shape
 from handfast.flow.topology import R, S
@@ -19,9 +19,18 @@ UNITS = 2
 class NestedLoop(wiring.Component):
     """Two whole windows and two join units, which work at the same time: new R tuples scan S, new S tuples scan R.
 
-    A step takes 3 cycles and as many as the longer of the scanned windows has slots: take it in, insert R, scan, insert
-    S. So a tuple of S meets the tuple of R that came with it, and not the other way round too. Nothing moves but by new
-    tuples, so there is nothing to flush.
+    Cycle by cycle, where a suspended circuit stays in its state, but for what was offered already:
+
+    - WAIT: `ready`. A step that is offered is loaded, if nothing is suspended, and INSERT_R follows.
+    - INSERT_R: the slot of R goes into its window, if the step brings one.
+    - SCAN: each unit compares its new tuple, if the step brings one, with the other window, `comparisons` slots at a
+      time. A group takes one cycle, or as many as it has matches, and longer where they are not taken; a unit that is
+      through waits. In the cycle after both are through, be it suspended or not, the slot of S goes into its window, if
+      the step brings one, and WAIT follows.
+
+    Where both streams bring a tuple and no result waits, a step takes 3 cycles and one for each group of the longer
+    window. A tuple of S meets the tuple of R that came with it, and not the other way round too. Nothing moves but by
+    new tuples, so there is nothing to flush.
 
     It has the ports of `Handshake`, and takes its place in a circuit.
 
@@ -30,13 +39,23 @@ class NestedLoop(wiring.Component):
         matches: The predicate's logic.
         sizes: The slots of the R and of the S window.
         ram: Whether the windows are in RAM, not in registers.
+        comparisons: How many slots a unit compares its new tuple with at a time.
     """
 
-    def __init__(self, *, layout: JoinLayout, matches: Matches, sizes: tuple[int, int], ram: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        layout: JoinLayout,
+        matches: Matches,
+        sizes: tuple[int, int],
+        ram: bool = True,
+        comparisons: int = 1,
+    ) -> None:
         self.layout = layout
         self.matches = matches
         self.sizes = sizes
         self.ram = ram
+        self.comparisons = comparisons
         super().__init__(
             {
                 "steps": In(stream.Signature(unsigned(layout.step.size))),
@@ -49,8 +68,8 @@ class NestedLoop(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         form = RamSegment if self.ram else Segment
-        m.submodules.r = r = form(slot=self.layout.r.shape, size=self.sizes[R])
-        m.submodules.s = s = form(slot=self.layout.s.shape, size=self.sizes[S])
+        m.submodules.r = r = form(slot=self.layout.r.shape, size=self.sizes[R], at_once=self.comparisons)
+        m.submodules.s = s = form(slot=self.layout.s.shape, size=self.sizes[S], at_once=self.comparisons)
         step = Signal(self.layout.step)  # the step that the units work on
         scans = Signal()  # the windows are scanned in this cycle
         done = Signal(UNITS)  # which unit has come to the end of its window
@@ -81,22 +100,23 @@ class NestedLoop(wiring.Component):
         return m
 
     def _unit(self, m: Module, number: int, window: Segment, active: Any, done: Any, pair: Any) -> None:
-        """A join unit: it compares a new tuple with one slot of the other window after the other."""
-        results = self.results[number]
-        at = Signal(index_shape(window.size), name=f"at_{number}")  # the slot that is compared now
-        waiting = Signal(name=f"waiting_{number}")  # a result was offered in the last cycle and not taken
-        found, advance, last = (Signal(name=f"{name}_{number}") for name in ("found", "advance", "last"))
-        one_r, one_s = pair(window.read)
-        held = (one_r.seq >= one_s.low) & (one_s.seq >= one_r.low) if self.layout.compares_stamps else 1
-        works = active & ~done
+        """A join unit: it compares a new tuple with one group of the other window after the other."""
+        pairs = Comparisons(layout=self.layout, matches=self.matches, pairs=self.comparisons)
+        m.submodules[f"pairs_{number}"] = pairs
+        connect(m, pairs.results, flipped(self.results[number]))
+        at = Signal(index_shape(window.groups), name=f"at_{number}")  # the group that is compared now
+        works, advance, last = (Signal(name=f"{name}_{number}") for name in ("works", "advance", "last"))
         m.d.comb += [
-            found.eq(works & one_r.valid & one_s.valid & held & self.matches(m, one_r, one_s)),
-            results.valid.eq(found & (~self.suspend | waiting)),
-            results.payload.eq(self.layout.result(one_r, one_s)),
-            advance.eq(works & Mux(found, results.valid & results.ready, ~self.suspend)),
-            last.eq(at == window.size - 1),
+            works.eq(active & ~done),
+            pairs.suspend.eq(self.suspend),
+            pairs.compared.eq(works.replicate(self.comparisons)),
+            advance.eq(works & pairs.done),
+            last.eq(at == window.groups - 1),
             window.index.eq(Mux(works, Mux(advance & ~last, at + 1, at), 0)),  # read one cycle ahead
         ]
-        m.d.sync += [at.eq(window.index), waiting.eq(results.valid & ~results.ready)]
+        for k, read in enumerate(window.read):
+            one_r, one_s = pair(read)
+            m.d.comb += [pairs.r[k].eq(one_r), pairs.s[k].eq(one_s)]
+        m.d.sync += at.eq(window.index)
         with m.If(advance & last):
             m.d.sync += done.eq(1)

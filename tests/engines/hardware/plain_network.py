@@ -1,4 +1,4 @@
-"""Fast models of the merging networks: one clock cycle a step.
+"""Plain models of the merging networks, register by register: what the circuits are compared with, at any output.
 
 A word is a number from 0 on, and -1 stands for no word. A state is made once and changed in place by the steps; each
 step is one clock cycle.
@@ -92,9 +92,9 @@ def tree_state(
     """An empty tree network with the parameters of `TreeNetwork`."""
     levels = level_sizes(n, fan_in)
     depths = [depth] * len(levels) if isinstance(depth, int) else list(depth)
-    children = _children(n, fan_in)
+    children = tree_children(n, fan_in)
     return TreeState(
-        fifos=_fifo_states(
+        fifos=fifo_states(
             [depths[level] for level, size in enumerate(levels) for _ in range(size)], margin, latency, behind=n + 1
         ),
         children=children,
@@ -121,9 +121,9 @@ def adaptive_state(
     hop_bits: int = HOP_BITS,
 ) -> AdaptiveState:
     """An empty adaptive network with the parameters of `AdaptiveNetwork`."""
-    children = _children(n, 2)
+    children = tree_children(n, 2)
     return AdaptiveState(
-        fifos=_fifo_states([depth] * n, margin, latency),
+        fifos=fifo_states([depth] * n, margin, latency),
         north=np.full(n, NONE, np.int64),
         east=np.full((2, n), NONE, np.int64),
         west=np.full((2, n), NONE, np.int64),
@@ -143,7 +143,7 @@ def adaptive_state(
     )
 
 
-def _fifo_states(depths: list[int], margin: int, latency: int, behind: int = 0) -> FifoStates:
+def fifo_states(depths: list[int], margin: int, latency: int, behind: int = 0) -> FifoStates:
     depth = np.array(depths, np.int64)
     size = len(depths)
     return FifoStates(
@@ -159,7 +159,7 @@ def _fifo_states(depths: list[int], margin: int, latency: int, behind: int = 0) 
     )
 
 
-def _children(n: int, fan_in: int) -> Ints:
+def tree_children(n: int, fan_in: int) -> Ints:
     """What every port of every merger reads, as `connect_levels` connects them.
 
     Mergers are numbered from the root on, inputs behind them; the number after the last input is what a port reads that
@@ -176,12 +176,12 @@ def _children(n: int, fan_in: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _clock_fifos(fifos: FifoStates) -> None:
+def clock_fifos(fifos: FifoStates) -> None:
     """End the cycle of every FIFO: what was popped leaves, what was pushed is stored."""
     # Arrays as local names: reaching into a state, or handing it on, costs a count of references each time.
     level, popped, pushed, front = fifos.level, fifos.popped, fifos.pushed, fifos.front
     oldest, words, depth = fifos.oldest, fifos.words, fifos.depth
-    at_once = fifos.latency == 1
+    at_once = fifos.latency < 2
     for i in range(len(level)):
         pop, word, before = popped[i], pushed[i], level[i]
         readable = before - pop
@@ -232,7 +232,7 @@ def tree_step(net: TreeState, offered: Ints, ready: bool, taken: Ints) -> int:
         _step_states(net)
     for k in range(len(offered)):
         taken[k] = popped[mergers + k]
-    _clock_fifos(net.fifos)
+    clock_fifos(net.fifos)
     return word
 
 
@@ -288,7 +288,7 @@ def adaptive_step(net: AdaptiveState, offered: Ints, ready: bool, taken: Ints) -
     """One cycle of an adaptive network; see `tree_step`."""
     word = _step_bufferless_tree(net, ready)
     _step_ring(net, offered, taken)
-    _clock_fifos(net.fifos)
+    clock_fifos(net.fifos)
     return word
 
 
