@@ -13,6 +13,7 @@ from handfast.cli.circuit.options import Asked
 from handfast.cli.screen import Screen
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.observe import Observation, observe
+from handfast.engines.hardware.options import DROP, THROTTLE
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.judge.difference import difference
 
@@ -30,20 +31,32 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
                 top,
                 given.job.steps,
                 simulator=on,
+                every=given.job.design.step_every,
                 waveform=waveform,
                 progress=lambda cycles: begins(f"running: {cycles:,} cycles"),
             )
         begins("joining on the local engine")
-        expected = api.join(given.tables, given.spec)
-        differs = difference(given.job.table(seen.outcome.results), expected)
+        lost = seen.outcome
+        expected = api.join(given.job.admitted(lost) if lost.discarded else given.tables, given.spec)
+        differs = difference(given.job.table(lost.results), expected)
     screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
     written = [] if vcd is None else [("waveform", str(vcd))]
     screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, top, seen), *written])
-    count = f"{len(expected):,} match{'' if len(expected) == 1 else 'es'}"
-    screen.verdict(not differs, f"the local engine finds {'something else' if differs else f'the same {count}'}")
-    if differs:
+    equal = not differs
+    if lost.dropped:  # what was dropped is missing, and nothing else
+        equal = len(differs.missing) == lost.dropped and not len(differs.extra)
+    screen.verdict(equal, f"the local engine finds {_found(len(expected), seen) if equal else 'something else'}")
+    if not equal:
         screen.say(str(differs))
-    return not differs
+    return equal
+
+
+def _found(count: int, seen: Observation) -> str:
+    """What the local engine finds where that is right."""
+    matches = f"{count:,} match{'' if count == 1 else 'es'}"
+    if seen.outcome.dropped:
+        return f"{matches}: these, and as many others as were dropped"
+    return f"the same {matches}" + (" of the rows that were not discarded" if seen.outcome.discarded else "")
 
 
 def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tuple[str, str]]:
@@ -51,13 +64,31 @@ def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tupl
     results = len(seen.outcome.results)
     yield "simulator", given.job.simulator
     yield "matches", f"{results:,}"
-    yield "cycles", f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle"
-    yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
+    yield (
+        "cycles",
+        f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle",
+    )
+    yield from _admission(given, seen)
     behind = len(top.buffers)
     if behind:
         yield "core buffers", _fullest(top.fifos[:behind], seen.levels[:behind])
     if len(top.fifos) > behind:
         yield "network", _fullest(top.fifos[behind:], seen.levels[behind:])
+
+
+def _admission(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
+    """What admission control did."""
+    kind = given.job.design.options.admission
+    if kind == THROTTLE:
+        lost = zip(given.spec.names, given.job.discarded(seen.outcome), given.job.blocks, strict=True)
+        yield (
+            "discarded",
+            ", ".join(f"{len(places):,} of {len(block):,} rows of {name}" for name, places, block in lost),
+        )
+    elif kind == DROP:
+        yield "dropped", f"{seen.outcome.dropped:,} results"
+    else:
+        yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
 
 
 def _fullest(fifos: list[Fifo], levels: tuple[int, ...]) -> str:
