@@ -164,3 +164,8 @@ def test_explain_says_what_a_circuit_loses(asked: dict[str, Any], choice: str, r
     assert "eager: both segments at the same time, 1 comparison at a time in each" in said
     assert f"admission  {choice}\n" in said
     assert reason in said
+
+
+def test_explain_says_which_clock_the_cycles_are_of() -> None:
+    said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2, merge_clock=3))
+    assert "a step takes 21 cycles of the network's clock, which is 3 times faster, and more" in said

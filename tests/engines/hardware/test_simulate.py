@@ -36,18 +36,25 @@ def eager() -> JoinCircuit:
     return shape.build(LAYOUT, same_key)
 
 
+def slow_chain() -> JoinCircuit:
+    shape = CircuitShape(
+        cores=CORES, sizes=(SIZE, SIZE), ram=True, scan="eager", core_buffer=4, network_buffer=4, merge_clock=3
+    )
+    return shape.build(LAYOUT, same_key)
+
+
 def admits(admission: str) -> Callable[[], JoinCircuit]:
     shape = CircuitShape(cores=CORES, sizes=(SIZE, SIZE), core_buffer=4, network_buffer=4, admission=admission)
     return lambda: shape.build(LAYOUT, same_key)
 
 
 def circuit_of(kind: str) -> JoinCircuit:
-    made = {"nested loop": nested_loop, "three at a time": three_at_a_time, "eager": eager}
+    made = {"nested loop": nested_loop, "three at a time": three_at_a_time, "eager": eager, "slow chain": slow_chain}
     made |= {admission: admits(admission) for admission in ("throttle", "drop")}
     return made[kind]() if kind in made else circuit(kind, CORES, SIZE, 4, 3)
 
 
-KINDS = ["tree", "adaptive", "pipelined", "nested loop", "three at a time", "eager", "throttle", "drop"]
+KINDS = ["tree", "adaptive", "pipelined", "nested loop", "three at a time", "eager", "slow chain", "throttle", "drop"]
 
 
 @pytest.mark.usefixtures("yosys")

@@ -41,7 +41,12 @@ def _chain(design: Design) -> tuple[str, str, str]:
 def _scan(design: Design) -> tuple[str, str, str]:
     shape, (r, s) = design.shape, design.join.spec.names
     count = f"{shape.comparisons} comparison{'s' * (shape.comparisons > 1)} at a time"
-    why = f"a step takes {shape.cycles_per_step} cycles, and more where results have to wait"
+    of = (
+        "cycles"
+        if shape.merge_clock == 1
+        else f"cycles of the network's clock, which is {shape.merge_clock} times faster"
+    )
+    why = f"a step takes {shape.cycles_per_step} {of}, and more where results have to wait"
     if shape.algorithm == NESTED_LOOP:
         return "scan", f"both windows at the same time, {count} in each", why
     if shape.scan == EAGER:

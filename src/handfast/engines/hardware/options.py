@@ -11,7 +11,7 @@ TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
 SUSPEND, THROTTLE, DROP = ADMISSION = ("suspend", "throttle", "drop")
-AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
+AMARANTH, VERILATOR, MODEL = SIMULATORS = ("amaranth", "verilator", "model")
 _CHOICES = {
     "algorithm": ALGORITHMS,
     "memory": (None, *MEMORIES),
@@ -52,8 +52,13 @@ class HardwareOptions:
         step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
             one comes as soon as the circuit takes it, but with "throttle", which takes or discards what comes, as often
             as a step without a match is through.
-        simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
-            once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
+        merge_clock: How many times faster the network that collects results is clocked than the chain: for joins with
+            many matches. Cycles are those of the faster clock.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
+            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
+            in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
+            None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit that
+            decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
     """
 
     cores: int | None = None
@@ -68,6 +73,7 @@ class HardwareOptions:
     margin: int = 3
     admission: str = SUSPEND
     step_every: int | None = None
+    merge_clock: int = 1
     simulator: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,8 +90,9 @@ class HardwareOptions:
             )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
-        if not _is_number(self.comparisons, 1):
-            raise SpecError(f"HardwareOptions(comparisons=…) must be a positive number, not {self.comparisons!r}")
+        for name in ("comparisons", "merge_clock"):
+            if not _is_number(getattr(self, name), 1):
+                raise SpecError(f"HardwareOptions({name}=…) must be a positive number, not {getattr(self, name)!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
