@@ -1,4 +1,4 @@
-"""docs/hardware.md: its table of proofs is the list in the code. `python -m tests.engines.hardware.proof_page` writes it in."""
+"""docs/hardware.md: its table of proofs is the code's. `python -m tests.engines.hardware.proof_page` writes it in."""
 
 from __future__ import annotations
 

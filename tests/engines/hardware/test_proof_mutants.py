@@ -49,6 +49,16 @@ class WithoutMargin(Fifo):
         return m
 
 
+class ShortCount(Throttle):
+    """A throttle whose count has one bit less than it says."""
+
+    def elaborate(self, platform: Any) -> Module:
+        said, self.count_bits = self.count_bits, self.count_bits - 1
+        m = super().elaborate(platform)
+        self.count_bits = said
+        return m
+
+
 class BlindSuspend(Suspend):
     """A control that looks at one FIFO only."""
 
@@ -185,32 +195,29 @@ def a_throttle_that_takes_back_what_it_offered(patch: Patch) -> Any:
     return ThrottleProof(Throttle(n=2, width=1, count_bits=2))
 
 
-@breaks("throttle", "a tuple is discarded only while a core throttles")
-def a_throttle_that_closes_for_what_it_offered(patch: Patch) -> Any:
-    patch.setattr(Throttle, "_closed", lambda self, offered: self.throttle.any() | offered)
-    return ThrottleProof(Throttle(n=2, width=1, count_bits=2))
+@breaks("throttle", "discarded tuples are counted, as far as the count goes")
+def a_count_that_stops_early(patch: Patch) -> Any:
+    return ThrottleProof(ShortCount(n=2, width=1, count_bits=2))
 
 
-def _whole(network: str) -> Any:
-    shape = CircuitShape(
-        cores=2, sizes=(1, 1), core_buffer=1, network_buffer=1, margin=0, network=network, scan="eager"
-    )
-    return CircuitProof(shape, unrefused=True, within=14)
+def _whole(network: str, **shape: Any) -> CircuitShape:
+    return CircuitShape(cores=2, sizes=(1, 1), scan="eager", network=network, **shape)
 
 
-@breaks("whole circuit, tree network", "no core waits for room for a result")
+@breaks("whole circuit, tree", "no core waits for room for a result")
 def a_tree_without_margin(patch: Patch) -> Any:
-    return _whole("tree")
-
-
-@breaks("whole circuit, adaptive network", "no core waits for room for a result")
-def a_ring_without_margin(patch: Patch) -> Any:
-    return _whole("adaptive")
+    return CircuitProof(_whole("tree", core_buffer=1, network_buffer=1, margin=0), unrefused=True, within=14)
 
 
 @breaks("whole circuit, pipelined network", "no core waits for room for a result")
 def a_pipelined_network_without_margin(patch: Patch) -> Any:
-    return _whole("pipelined")
+    return CircuitProof(_whole("pipelined", network_buffer=1, margin=0), unrefused=True, within=14)
+
+
+@breaks("whole circuit, adaptive network", "without steps it is idle after 6 cycles in a row with results taken")
+def a_circuit_in_which_a_result_circles(patch: Patch) -> Any:
+    shape = _whole("adaptive", network_buffer=2, margin=1, latency=1, port_ties="EWN")
+    return CircuitProof(shape, unrefused=False, within=14, idle_within=6)
 
 
 @pytest.mark.parametrize(("part", "claim", "bug"), [pytest.param(*each, id=each[2].__name__) for each in MUTANTS])

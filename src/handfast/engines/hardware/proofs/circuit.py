@@ -23,12 +23,15 @@ class CircuitProof(wiring.Component):
         shape: Of the circuit.
         unrefused: Whether its margin is meant to spare the cores every wait.
         within: For how many cycles in a row, all with results taken, a step waits at most.
+        idle_within: After how many cycles in a row without a step, all with results taken, the circuit is idle; None
+            claims nothing.
     """
 
-    def __init__(self, shape: CircuitShape, *, unrefused: bool, within: int) -> None:
+    def __init__(self, shape: CircuitShape, *, unrefused: bool, within: int, idle_within: int | None = None) -> None:
         self.circuit = shape.build(LAYOUT, lambda m, r, s: Const(1))
         self.unrefused = unrefused
         self.within = within
+        self.idle_within = idle_within
         super().__init__({"valid": In(1), "step": In(LAYOUT.step.size), "ready": In(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -54,6 +57,12 @@ class CircuitProof(wiring.Component):
             Assert(~rests | circuit.idle, "a circuit stays idle until a step comes"),
             Assert(waited <= self.within, f"a step waits for at most {self.within} cycles in a row with results taken"),
         ]
+        if self.idle_within is not None:
+            quiet = count_while(m, ~self.valid & self.ready, self.idle_within, name="quiet")
+            m.d.comb += Assert(
+                (quiet <= self.idle_within) | circuit.idle,
+                f"without steps it is idle after {self.idle_within} cycles in a row with results taken",
+            )
         if self.unrefused:
             for each in found:
                 m.d.comb += Assert(~each.valid | each.ready, "no core waits for room for a result")

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from handfast.engines.hardware import assertions
+from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
+from handfast.engines.hardware.admission import Suspend, Throttle
 from handfast.engines.hardware.check import Verdict, check
 from handfast.engines.hardware.circuit import elaborate
+from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, IMMEDIATE, PIPELINED, TREE
+from handfast.engines.hardware.pipelined import PipelinedNetwork
+from handfast.engines.hardware.proofs.admission import SuspendProof, ThrottleProof
+from handfast.engines.hardware.proofs.circuit import CircuitProof
+from handfast.engines.hardware.proofs.fifo import FifoProof
+from handfast.engines.hardware.proofs.merging import OrderProof, TurnProof
+from handfast.engines.hardware.proofs.ring import NodeProof, RingProof
+from handfast.engines.hardware.shape import CircuitShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +52,8 @@ class Proof:
         return check(self.harness(), depth=self.depth, induction=self.for_ever)
 
 
-def _merger(**shape: Any) -> OrderProof:
-    merger = Merger(width=2, depth=2, margin=1, **shape)
+def _merger() -> OrderProof:
+    merger = Merger(width=2, depth=2, margin=1)
     return OrderProof(merger, room=1, within=4, unrefused=[merger.fifo])
 
 
@@ -54,8 +66,11 @@ def _network(**shape: Any) -> AdaptiveNetwork:
     return AdaptiveNetwork(width=1, hop_bits=2, **shape)
 
 
-def _circuit(**shape: Any) -> CircuitProof:
-    return CircuitProof(CircuitShape(cores=2, sizes=(1, 1), core_buffer=2, **shape), unrefused=True, within=10)
+def _circuit(*, network: str, scan: str, within: int, idle_within: int | None = None) -> CircuitProof:
+    slots, margin = (3, 2) if network == ADAPTIVE else (2, 1)
+    sizes: dict[str, Any] = {"sizes": (1, 1), "core_buffer": slots, "network_buffer": slots, "margin": margin}
+    shape = CircuitShape(cores=2, network=network, scan=scan, **sizes)
+    return CircuitProof(shape, unrefused=True, within=within, idle_within=idle_within)
 
 
 PROOFS: tuple[Proof, ...] = (
@@ -84,10 +99,10 @@ PROOFS: tuple[Proof, ...] = (
         depth=18,
         slow=True,
     ),
-    Proof("merger of three states", "2 slots", _merger, depth=14),
+    Proof("merger of three states", "2 slots, its order", _merger, depth=14),
     Proof(
         "merger of three states",
-        "2 slots, a loop of 4 cycles",
+        "2 slots, a loop of 4 cycles, its turns",
         lambda: TurnProof(Merger(width=1, depth=2, margin=1, cycles=4, writes=(1, 3)), within=8),
         depth=10,
         for_ever=True,
@@ -100,7 +115,7 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         "merger with an arbiter and a FIFO",
-        "3 inputs, 2 slots",
+        "3 inputs, 2 slots, its order",
         lambda: OrderProof(
             RoundRobinMerger(width=3, fan_in=3, depth=2, margin=1, latency=1),
             room=2,
@@ -117,7 +132,7 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         "arbiter before a register",
-        "3 inputs",
+        "3 inputs, its order",
         lambda: OrderProof(RegisterMerger(width=3, fan_in=3), room=1, within=1),
         depth=12,
     ),
@@ -128,7 +143,12 @@ PROOFS: tuple[Proof, ...] = (
         depth=9,
         for_ever=True,
     ),
-    Proof("merger without a buffer", "", lambda: OrderProof(BufferlessMerger(width=2), room=2, within=3), depth=12),
+    Proof(
+        "merger without a buffer",
+        "its order",
+        lambda: OrderProof(BufferlessMerger(width=2), room=2, within=3),
+        depth=12,
+    ),
     Proof(
         "merger without a buffer",
         "its turns",
@@ -209,17 +229,37 @@ PROOFS: tuple[Proof, ...] = (
         for_ever=True,
     ),
     Proof("throttle", "2 flags", lambda: ThrottleProof(Throttle(n=2, width=1, count_bits=2)), depth=3, for_ever=True),
-    *(
-        Proof(
-            f"whole circuit, {network} network",
-            f"2 cores, {scan} scan, segments of 1, {slots} slots, margin {margin}",
-            lambda network=network, scan=scan, slots=slots, margin=margin: _circuit(
-                network=network, scan=scan, network_buffer=slots, margin=margin
-            ),
-            depth=depth,
-            slow=slow,
-        )
-        for network, slots, margin in (("tree", 2, 1), ("adaptive", 3, 2), ("pipelined", 2, 1))
-        for scan, depth, slow in (("eager", 14, False), ("immediate", 28, True))
+    Proof(
+        "whole circuit, tree",
+        "2 cores, eager scan, 2 slots, margin 1",
+        lambda: _circuit(network=TREE, scan=EAGER, within=10),
+        depth=14,
+    ),
+    Proof(
+        "whole circuit, pipelined network",
+        "2 cores, eager scan, 2 slots, margin 1",
+        lambda: _circuit(network=PIPELINED, scan=EAGER, within=10),
+        depth=14,
+    ),
+    Proof(
+        "whole circuit, tree",
+        "2 cores, immediate scan, 2 slots, margin 1",
+        lambda: _circuit(network=TREE, scan=IMMEDIATE, within=10, idle_within=15),
+        depth=28,
+        slow=True,
+    ),
+    Proof(
+        "whole circuit, pipelined network",
+        "2 cores, immediate scan, 2 slots, margin 1",
+        lambda: _circuit(network=PIPELINED, scan=IMMEDIATE, within=10, idle_within=15),
+        depth=28,
+        slow=True,
+    ),
+    Proof(
+        "whole circuit, adaptive network",
+        "2 cores, eager scan, 3 slots, margin 2",
+        lambda: _circuit(network=ADAPTIVE, scan=EAGER, within=10, idle_within=12),
+        depth=20,
+        slow=True,
     ),
 )
