@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from handfast.engines.hardware.layout import JoinLayout, TupleLayout
-from handfast.engines.hardware.proofs.offer import count_while, stands
+from handfast.engines.hardware.proofs.offer import count_while, in_words, stands
 from handfast.engines.hardware.shape import CircuitShape
 
 LAYOUT = JoinLayout(TupleLayout((), 1), TupleLayout((), 1))
@@ -55,13 +55,15 @@ class CircuitProof(wiring.Component):
         m.d.comb += [
             Assert(~circuit.idle | (inside == 0), "an idle circuit has given all results"),
             Assert(~rests | circuit.idle, "a circuit stays idle until a step comes"),
-            Assert(waited <= self.within, f"a step waits for at most {self.within} cycles in a row with results taken"),
+            Assert(
+                waited <= self.within, f"a step waits for at most {in_words(self.within)} in a row with results taken"
+            ),
         ]
         if self.idle_within is not None:
             quiet = count_while(m, ~self.valid & self.ready, self.idle_within, name="quiet")
             m.d.comb += Assert(
                 (quiet <= self.idle_within) | circuit.idle,
-                f"without steps it is idle after {self.idle_within} cycles in a row with results taken",
+                f"without steps it is idle after {in_words(self.idle_within)} in a row with results taken",
             )
         if self.unrefused:
             for each in found:

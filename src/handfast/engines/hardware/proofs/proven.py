@@ -21,6 +21,7 @@ from handfast.engines.hardware.proofs.fifo import FifoProof
 from handfast.engines.hardware.proofs.merging import OrderProof, TurnProof
 from handfast.engines.hardware.proofs.ring import NodeProof, RingProof
 from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.tree import BufferlessTree, TreeNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +100,23 @@ PROOFS: tuple[Proof, ...] = (
         depth=18,
         slow=True,
     ),
-    Proof("merger of three states", "2 slots, its order", _merger, depth=14),
+    Proof("merger of three states", "2 slots", _merger, depth=14),
     Proof(
         "merger of three states",
-        "2 slots, a loop of 4 cycles, its turns",
+        "2 slots, a loop of 4 cycles",
         lambda: TurnProof(Merger(width=1, depth=2, margin=1, cycles=4, writes=(1, 3)), within=8),
         depth=10,
         for_ever=True,
     ),
     Proof(
         "merger of three states",
-        "2 slots, its turns",
+        "2 slots",
         lambda: TurnProof(Merger(width=1, depth=2, margin=1), within=5),
         depth=16,
     ),
     Proof(
         "merger with an arbiter and a FIFO",
-        "3 inputs, 2 slots, its order",
+        "3 inputs, 2 slots",
         lambda: OrderProof(
             RoundRobinMerger(width=3, fan_in=3, depth=2, margin=1, latency=1),
             room=2,
@@ -125,33 +126,33 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         "merger with an arbiter and a FIFO",
-        "4 inputs, 2 slots, its turns",
+        "4 inputs, 2 slots",
         lambda: TurnProof(RoundRobinMerger(width=1, fan_in=4, depth=2, margin=1), within=5),
         depth=8,
         for_ever=True,
     ),
     Proof(
         "arbiter before a register",
-        "3 inputs, its order",
+        "3 inputs",
         lambda: OrderProof(RegisterMerger(width=3, fan_in=3), room=1, within=1),
         depth=12,
     ),
     Proof(
         "arbiter before a register",
-        "8 inputs, its turns",
+        "8 inputs",
         lambda: TurnProof(RegisterMerger(width=1, fan_in=8), within=7, one_of=True),
         depth=9,
         for_ever=True,
     ),
     Proof(
         "merger without a buffer",
-        "its order",
+        "2 inputs",
         lambda: OrderProof(BufferlessMerger(width=2), room=2, within=3),
         depth=12,
     ),
     Proof(
         "merger without a buffer",
-        "its turns",
+        "2 inputs",
         lambda: TurnProof(BufferlessMerger(width=1), within=1),
         depth=4,
         for_ever=True,
@@ -160,7 +161,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "ring and FIFOs of the adaptive network",
         "2 nodes, 2 slots",
-        lambda: RingProof(_network(n=2, depth=2, margin=1, latency=1), taken_within=2, gone_within=7),
+        lambda: RingProof(_network(n=2, depth=2, margin=1, latency=1), gone_within=7, taken_within=2),
         depth=9,
         for_ever=True,
     ),
@@ -169,7 +170,6 @@ PROOFS: tuple[Proof, ...] = (
         "2 nodes, 3 slots, margin 2, delay 1",
         lambda: RingProof(
             _network(n=2, depth=3, margin=2, latency=1),
-            taken_within=0,
             gone_within=9,
             control=Suspend(n=1),
             circles_within=8,
@@ -180,7 +180,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "ring and FIFOs of the adaptive network",
         "3 nodes, 1 slot",
-        lambda: RingProof(_network(n=3, depth=1, margin=0, latency=1), taken_within=5, gone_within=14),
+        lambda: RingProof(_network(n=3, depth=1, margin=0, latency=1), gone_within=14, taken_within=5),
         depth=14,
         for_ever=True,
         slow=True,
@@ -188,7 +188,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "ring and FIFOs of the adaptive network",
         "3 nodes, 2 slots",
-        lambda: RingProof(_network(n=3, depth=2, margin=1, latency=1), taken_within=5, gone_within=14),
+        lambda: RingProof(_network(n=3, depth=2, margin=1, latency=1), gone_within=14, taken_within=5),
         depth=18,
         for_ever=True,
         slow=True,
@@ -198,7 +198,6 @@ PROOFS: tuple[Proof, ...] = (
         "3 nodes, 3 slots, margin 2, delay 1",
         lambda: RingProof(
             _network(n=3, depth=3, margin=2, latency=1),
-            taken_within=0,
             gone_within=20,
             control=Suspend(n=1),
             circles_within=15,
@@ -208,8 +207,28 @@ PROOFS: tuple[Proof, ...] = (
         slow=True,
     ),
     Proof(
+        "tree of mergers",
+        "3 inputs, mergers of three states, 2 slots",
+        lambda: OrderProof(TreeNetwork(n=3, width=3, depth=2, margin=1), room=3, within=13),
+        depth=17,
+        slow=True,
+    ),
+    Proof(
+        "tree of mergers without buffers",
+        "3 inputs",
+        lambda: OrderProof(BufferlessTree(n=3, width=3), room=4, within=7),
+        depth=11,
+        slow=True,
+    ),
+    Proof(
         "pipelined network",
-        "4 inputs, 2 slots, mergers of 2, its turns",
+        "2 inputs, 2 slots",
+        lambda: OrderProof(PipelinedNetwork(n=2, width=2, depth=2, margin=1, fan_in=2), room=3, within=5),
+        depth=9,
+    ),
+    Proof(
+        "pipelined network",
+        "4 inputs, 2 slots, mergers of 2",
         lambda: TurnProof(PipelinedNetwork(n=4, width=1, depth=2, margin=1, fan_in=2), within=4),
         depth=8,
         for_ever=True,
