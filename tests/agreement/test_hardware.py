@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.engines.hardware.engine import Job, prepare
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 from tests.sampling import sampled
@@ -34,7 +35,7 @@ PREDICATES = (
 class HardwareCase:
     """A random join of two small tables, and a random circuit for it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, most_cores: int = 8) -> None:
         rng = random.Random(seed)
         self.tables = {name: _table(rng) for name in ("r", "s")}
         kinds = rng.choice((("rows", "rows"),) * 3 + (("seconds", "seconds"), ("rows", "seconds"), ("seconds", "rows")))
@@ -48,7 +49,7 @@ class HardwareCase:
                 self.asked["order"] = "arrival"
         margin = rng.choice((1, 2, 3))
         nested = rng.random() < 0.1
-        cores = 1 if nested else rng.randint(1, 8)
+        cores = 1 if nested else rng.randint(1, most_cores)
         self.options = hf.HardwareOptions(
             cores=None if nested else cores,
             algorithm="nested_loop" if nested else "handshake",
@@ -60,6 +61,7 @@ class HardwareCase:
             network_buffer=margin + rng.choice((1, 2, 5)),
             comparisons=rng.choice((1, 1, 2, 3, 5)),
             scan="immediate" if nested else rng.choice(("immediate", "eager")),
+            merge_clock=rng.choice((1, 1, 1, 2, 3)),
         )
 
     def expected(self) -> Counter[tuple[Any, ...]]:
@@ -73,9 +75,9 @@ class HardwareCase:
         return f"{self.asked} {self.options} { ({n: len(t) for n, t in self.tables.items()}) }"
 
 
-def _table(rng: random.Random) -> pa.Table:
+def _table(rng: random.Random, rows: int | None = None) -> pa.Table:
     """Some rows: spread over the time, in bursts, or all at once, with ties and NULLs."""
-    rows = rng.choice((0, 1, 5, 12, 20, 20, MOST_ROWS))
+    rows = rows or rng.choice((0, 1, 5, 12, 20, 20, MOST_ROWS))
     spread = rng.choice((1, 6, 20, 60))
     start = rng.choice((0, 0, spread))
     nulls = rng.choice((0, 0.2))
@@ -91,9 +93,17 @@ def _table(rng: random.Random) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 3))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 5))
 def test_the_circuit_equals_the_oracle(start: int) -> None:
     check_seeds(range(start, start + CHUNK))
+
+
+@pytest.mark.parametrize("start", range(2_000, 2_000 + CASES, CHUNK))
+def test_the_circuit_on_the_model_equals_the_oracle(start: int) -> None:
+    for seed in range(start, start + CHUNK):
+        case = HardwareCase(seed, most_cores=16)
+        case.options = replace(case.options, simulator="model")
+        assert case.expected() == case.found(), f"seed {seed}: {case}"
 
 
 def check_seeds(seeds: Iterable[int]) -> None:
@@ -107,6 +117,32 @@ def test_the_circuit_on_verilator_equals_the_oracle(seed: int) -> None:
     case = HardwareCase(seed)
     case.options = replace(case.options, simulator="verilator")
     assert case.expected() == case.found(), case
+
+
+def test_a_throttled_circuit_equals_the_oracle_for_the_rows_that_it_admits() -> None:
+    found = lost = 0
+    for seed in range(8):
+        case = HardwareCase(seed)
+        job = prepare(*throttled(case, random.Random(seed)))
+        assert isinstance(job, Job)
+        outcome = job.run()
+        case.tables = job.admitted(outcome)
+        assert case.expected() == multiset(result_of(job.table(outcome.results))), f"seed {seed}: {case}"
+        found += len(outcome.results)
+        lost += sum(map(len, job.discarded(outcome)))
+        assert sum(map(len, job.blocks)) == sum(map(len, case.tables.values())) + sum(map(len, job.discarded(outcome)))
+    assert found > 100
+    assert lost > 20
+
+
+def throttled(case: HardwareCase, rng: random.Random) -> tuple[hf.JoinSpec, dict[str, pa.Table], hf.HardwareOptions]:
+    """The case with tables of many rows, in a circuit that discards some: its chain is as long as the windows."""
+    case.tables = {name: _table(rng, rows=MOST_ROWS) for name in ("r", "s")}
+    cores, segment = rng.choice(((1, 3), (2, 2), (3, 1), (4, 2)))
+    case.asked = {"on": rng.choice(("r.k = s.k", "TRUE")), "window": f"{cores * segment} rows", "time": "ts"}
+    options = replace(case.options, algorithm="handshake", cores=cores, segment=segment, admission="throttle")
+    case.options = replace(options, step_every=rng.choice((None, 2, 8)))
+    return hf.JoinSpec(("r", "s"), **case.asked), case.tables, case.options
 
 
 def test_a_window_of_64_rows_in_4_cores() -> None:

@@ -9,14 +9,18 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Cat
+from amaranth.hdl import Cat, Module, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.sim import Simulator
 
 from handfast.engines.hardware import verilator
+from handfast.engines.hardware.admission import COUNT_BITS
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.model.circuit import EMPTY, STAYS, ModelRun, Pairs, Steps
-from handfast.engines.hardware.options import ADAPTIVE, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, PIPELINED, TREE
+from handfast.engines.hardware.options import ADAPTIVE, DROP, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, PIPELINED, SUSPEND, THROTTLE, TREE
 from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.simulator import Feed
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.engines.hardware.tree import level_sizes
 from tests.engines.hardware.plain_chain import LAYOUT, same_key
@@ -33,6 +37,7 @@ class Case:
     layout: JoinLayout
     steps: Steps
     tuples: tuple[list[tuple[int, int]], list[tuple[int, int]]]
+    every: int  # cycles between the steps
 
     def circuit(self) -> JoinCircuit:
         return self.shape.build(self.layout, same_key)
@@ -72,13 +77,15 @@ class Observed:
     taken: list[int]
     idle: int
     suspended: int
+    discarded: list[int]  # numbers of steps
+    dropped: int
     levels: list[list[int]]  # by FIFO
 
 
 def random_shape(rng: random.Random, most_cores: int) -> CircuitShape:
     """Any circuit that can be built, with every parameter drawn."""
     algorithm = rng.choice((HANDSHAKE,) * 6 + (NESTED_LOOP,))
-    cores = 1 if algorithm == NESTED_LOOP else rng.randint(1, most_cores)
+    cores = 1 if algorithm == NESTED_LOOP else min(rng.randint(1, most_cores) for _ in range(3))
     margin = rng.choice((0, 1, 1, 2, 3))
     merger = rng.choice(("states", "round_robin"))
     cycles = rng.choice((3, 3, 4, 5))
@@ -104,7 +111,10 @@ def random_shape(rng: random.Random, most_cores: int) -> CircuitShape:
         north_last=rng.choice(("almost_full", "full")),  # type: ignore[arg-type]
         stage_fan_in=rng.randint(2, 8),
         delay=rng.choice((1, 1, 2, 3)),
+        admission=rng.choice((SUSPEND, SUSPEND, SUSPEND, THROTTLE, DROP)),
     )
+    if shape.admission == DROP:  # from the FIFOs behind the cores, which only a tree has
+        shape = replace(shape, network=TREE)
     if shape.network == TREE and rng.random() < 0.3:
         levels = level_sizes(shape.inputs, shape.fan_in)
         shape = replace(shape, network_buffer=[margin + rng.choice((1, 2, 5)) for _ in levels])
@@ -129,33 +139,71 @@ def random_case(seed: int, *, most_cores: int, most_steps: int) -> Case:
         steps.append([STAYS if not s else EMPTY if rng.random() < empty else next(places[k]) for k, s in enumerate(shifts)])
     steps += [[EMPTY, EMPTY]] * shape.flush
     rows = next(places[0]), next(places[1])
+    every = rng.choice((0, 0, 0, 1, 7, shape.cycles_per_step, 40))
     layout = STAMPED if rng.random() < 0.3 else LAYOUT
     tuples = tuple(
         [(rng.randrange(keys), max(0, own * rows[1 - k] // max(1, rows[k]) - rng.randint(0, 12))) for own in range(rows[k])]
         for k in (0, 1)
     )
     entering = np.array(steps, np.int64)
-    return Case(shape, layout, Steps(entering[:, 0], entering[:, 1]), (tuples[0], tuples[1]))
+    return Case(shape, layout, Steps(entering[:, 0], entering[:, 1]), (tuples[0], tuples[1]), every)
 
 
-def by_verilator(case: Case) -> Observed | None:
-    """The run in Verilator; None where the circuit stands still before it has given every result."""
-    top = case.circuit()
-    probes = {f"level {k}": fifo.level for k, fifo in enumerate(top.fifos)} | {"suspend": top.chain.suspend}
-    words = np.array(case.words(), np.uint64)
-    run = verilator.build(top, probes=probes).run({"steps": words}, quiet=STANDSTILL)
-    idle = run.probes["idle"]
-    if not run.finished or not int(idle.words[-1]):
-        return None
-    end = int(idle.cycles[-1])
-    results = run.outputs["results"]
-    return Observed(
-        [(*case.layout.pair(int(word)), int(cycle)) for word, cycle in zip(results.words, results.cycles, strict=True)],
-        run.taken["steps"].tolist(),
-        end,
-        int(run.probes["suspend"].each_cycle(run.cycles)[:end].sum()),
-        [run.probes[f"level {k}"].each_cycle(run.cycles)[: end + 1].tolist() for k in range(len(top.fifos))],
-    )
+class SideBySide(wiring.Component):
+    """Circuits that have nothing to do with each other, so that Verilator builds them all at once."""
+
+    def __init__(self, circuits: Sequence[JoinCircuit]) -> None:
+        self.circuits = circuits
+        ports: dict[str, Any] = {}
+        for k, each in enumerate(circuits):
+            ports[f"steps_{k}"] = In(stream.Signature(unsigned(each.layout.step.size)))
+            ports[f"results_{k}"] = Out(stream.Signature(unsigned(each.layout.result_width)))
+            ports |= {f"idle_{k}": Out(1), f"discarded_{k}": Out(COUNT_BITS), f"dropped_{k}": Out(COUNT_BITS)}
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        for k, each in enumerate(self.circuits):
+            m.submodules[f"circuit_{k}"] = each
+            connect(m, flipped(getattr(self, f"steps_{k}")), each.steps)
+            connect(m, each.results, flipped(getattr(self, f"results_{k}")))
+            for name in ("idle", "discarded", "dropped"):
+                m.d.comb += getattr(self, f"{name}_{k}").eq(getattr(each, name))
+        return m
+
+
+def by_verilator(cases: Sequence[Case]) -> list[Observed | None]:
+    """The runs in Verilator; None where a circuit stands still before it has given every result."""
+    circuits = [case.circuit() for case in cases]
+    probes = {(k, place): fifo.level for k, each in enumerate(circuits) for place, fifo in enumerate(each.fifos)}
+    probes |= {(k, "suspend"): each.chain.suspend for k, each in enumerate(circuits)}
+    names = {str(name): signal for name, signal in probes.items()}
+    built = verilator.build(SideBySide(circuits), probes=names, optimize="-O0")  # built for one short run
+    fed = {
+        f"steps_{k}": Feed(np.array(case.words(), np.uint64), at=np.arange(len(case.steps.r)) * case.every)
+        for k, case in enumerate(cases)
+    }
+    run = built.run(fed, quiet=STANDSTILL)
+
+    def observed(k: int, case: Case) -> Observed | None:
+        idle, taken = run.probes[f"idle_{k}"], run.taken[f"steps_{k}"]
+        if len(taken) < len(case.steps.r) or not int(idle.words[-1]):
+            return None
+        end = int(idle.cycles[-1])
+        found = run.outputs[f"results_{k}"]
+        levels = [run.probes[str((k, place))] for place in range(len(circuits[k].fifos))]
+        return Observed(
+            [(*case.layout.pair(int(word)), int(cycle)) for word, cycle in zip(found.words, found.cycles, strict=True)],
+            taken.tolist(),
+            end,
+            int(run.probes[str((k, "suspend"))].each_cycle(run.cycles)[:end].sum()),
+            # a step is counted in the cycle after it was offered
+            np.flatnonzero(np.isin(taken + np.uint64(1), run.probes[f"discarded_{k}"].cycles[1:])).tolist(),
+            int(run.probes[f"dropped_{k}"].words[-1]),
+            [own.each_cycle(run.cycles)[: end + 1].tolist() for own in levels],
+        )
+
+    return [observed(k, case) for k, case in enumerate(cases)]
 
 
 def by_amaranth(case: Case) -> Observed | None:
@@ -166,16 +214,20 @@ def by_amaranth(case: Case) -> Observed | None:
     taken: list[int] = []
     levels: list[int] = []
     widths = [len(fifo.level) for fifo in top.fifos]
-    suspended = 0
+    suspended = dropped = 0
+    discarded: list[int] = []
     all_levels = Cat(fifo.level for fifo in top.fifos)
 
     async def drive(ctx: Any) -> None:
-        nonlocal suspended
+        nonlocal suspended, dropped
         cycle = moved = 0
         ctx.set(top.results.ready, 1)
         while cycle - moved < STANDSTILL:
-            offered = len(taken) < len(words)
+            left = len(taken) < len(words)
+            offered = left and cycle >= len(taken) * case.every
             ctx.set(top.steps.valid, offered)
+            if left and not offered:
+                moved = cycle
             if offered:
                 ctx.set(top.steps.payload, words[len(taken)])
                 if ctx.get(top.steps.ready):
@@ -185,11 +237,14 @@ def by_amaranth(case: Case) -> Observed | None:
                 results.append((*case.layout.pair(ctx.get(top.results.payload)), cycle))
                 moved = cycle
             levels.append(ctx.get(all_levels))
-            if not offered and ctx.get(top.idle):
+            if not left and ctx.get(top.idle):
+                dropped = ctx.get(top.dropped)
                 return
             suspended += ctx.get(top.chain.suspend)
             await ctx.tick()
             cycle += 1
+            if ctx.get(top.discarded) > len(discarded):
+                discarded.append(len(taken) - 1)
         levels.clear()
 
     simulator = Simulator(top)
@@ -198,7 +253,7 @@ def by_amaranth(case: Case) -> Observed | None:
     simulator.run()
     if not levels:
         return None
-    return Observed(results, taken, len(levels) - 1, suspended, _unpacked(levels, widths))
+    return Observed(results, taken, len(levels) - 1, suspended, discarded, dropped, _unpacked(levels, widths))
 
 
 def of_model(run: ModelRun) -> Observed:
@@ -211,6 +266,8 @@ def of_model(run: ModelRun) -> Observed:
         run.taken.tolist(),
         run.idle,
         run.suspended,
+        run.discarded.tolist(),
+        run.dropped,
         run.levels.tolist(),
     )
 

@@ -1,4 +1,4 @@
-"""Admission control: suspension in time, and discarding that is counted."""
+"""Admission control: suspension in time; what is discarded or dropped is counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
-from handfast.engines.hardware.admission import Suspend, Throttle, throttle_margin
+from handfast.engines.hardware.admission import Drop, Suspend, Throttle, throttle_margin
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.tree import TreeNetwork
@@ -172,6 +172,63 @@ def test_a_count_of_discarded_tuples_stays_at_its_highest_value() -> None:
 
     run(throttle, bench)
     assert [0, 1, 2, 3, 3, 3] == seen
+
+
+def check_drop(make: Any) -> None:
+    """Every word goes on or is dropped, once and in order; dropped only where it is crowded; all are counted."""
+    n = 3
+    drop = make(n=n, width=8)
+    rng = np.random.default_rng(4)
+    gone: list[list[int]] = [[] for _ in range(n)]  # by FIFO: what went on
+    lost: list[list[int]] = [[] for _ in range(n)]
+
+    async def bench(ctx: Any) -> None:
+        for _ in range(150):
+            assert sum(map(len, lost)) == ctx.get(drop.dropped)
+            valid, crowded, ready = (rng.random(n) < part for part in (0.8, 0.4, 0.5))
+            for k in range(n):
+                ctx.set(drop.inputs[k].valid, int(valid[k]))
+                ctx.set(drop.inputs[k].payload, len(gone[k]) + len(lost[k]))
+                ctx.set(drop.outputs[k].ready, int(ready[k]))
+            ctx.set(drop.crowded, sum(int(flag) << k for k, flag in enumerate(crowded)))
+            before = sum(map(len, lost))
+            for k in range(n):
+                word = ctx.get(drop.outputs[k].payload)
+                moves, leaves = ctx.get(drop.outputs[k].valid) and ready[k], ctx.get(drop.inputs[k].ready) and valid[k]
+                assert valid[k] == ctx.get(drop.outputs[k].valid)
+                assert leaves == (valid[k] and (ready[k] or crowded[k]))
+                if moves:
+                    gone[k].append(word)
+                elif leaves:
+                    lost[k].append(word)
+            assert sum(map(len, lost)) - before == ctx.get(drop.drops)
+            await ctx.tick()
+
+    run(drop, bench)
+    for went, dropped in zip(gone, lost, strict=True):
+        assert sorted(went + dropped) == list(range(len(went) + len(dropped)))
+        assert went == sorted(went)
+        assert len(dropped) > 10
+
+
+def test_every_result_goes_on_or_is_dropped_and_counted() -> None:
+    check_drop(Drop)
+
+
+def test_a_count_of_dropped_results_stays_at_its_highest_value() -> None:
+    drop = Drop(n=2, width=4, count_bits=3)
+    seen = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(drop.crowded, 3)
+        for entry in drop.inputs:
+            ctx.set(entry.valid, 1)
+        for _ in range(6):
+            seen.append(ctx.get(drop.dropped))
+            await ctx.tick()
+
+    run(drop, bench)
+    assert [0, 2, 4, 6, 7, 7] == seen
 
 
 def test_a_core_throttles_when_the_matches_of_one_more_tuple_would_not_fit() -> None:

@@ -32,6 +32,8 @@ ASKED: dict[str, Any] = {"on": "r.k = s.k", "window": "2 rows", "time": "ts", "e
         ({"on": hf.predicate(lambda r_k, s_k: r_k == s_k)}, "Python"),
         ({"options": hf.HardwareOptions(cores=2, segment=1), "window": "3 rows"}, "it takes segment=2, or more cores"),
         ({"options": hf.HardwareOptions(cores=1, segment=1), "window": "9 seconds"}, "holds up to 3 tuples"),
+        ({"options": hf.HardwareOptions(admission="throttle")}, "gives every match.*'throttle'.*`handfast simulate`"),
+        ({"options": hf.HardwareOptions(admission="drop", network="tree")}, "use admission='suspend', or `handfast simulate`"),
     ],
 )
 def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -79,10 +81,28 @@ def test_stamps_travel_only_where_the_chain_is_longer_than_the_window(
     assert compares == design(join, options, [rows, rows], [8, 8]).layout.compares_stamps
 
 
+@pytest.mark.parametrize(
+    ("window", "cores", "message"),
+    [
+        ("9 seconds", 2, "that of stream 'r' is 9 s, and the chain has 4 slots; .* or a window of 4 rows"),
+        ("2 rows", 3, "that of stream 'r' is 2 rows, and the chain has 3 slots"),
+    ],
+)
+def test_a_throttle_is_refused_where_stamps_are_compared(window: str, cores: int, message: str) -> None:
+    with pytest.raises(hf.UnsupportedError, match=message):
+        hf.explain(
+            {"r": ROWS, "s": ROWS},
+            **{**ASKED, "window": window},
+            options=hf.HardwareOptions(cores=cores, admission="throttle"),
+        )
+
+
 def test_explain_draws_the_circuit_and_gives_its_reasons() -> None:
     said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2))
+    words, _, drawn = said.partition("\n\n")
+    assert "core 1" in drawn
     assert (
-        said
+        words
         == """\
 join of r and s on hardware
   predicate  r.k = s.k
@@ -90,12 +110,14 @@ join of r and s on hardware
              s meets the last 2 rows of r and r meets the last 2 rows of s
   chain      2 cores in lock step, each with segments in registers: 1 of r and 1 of s
              because the windows hold up to 2 and 2 tuples of these inputs
+  scan       immediate: s for a tuple of r, then r for one of s, 1 comparison at a time
+             a step takes 7 cycles, and more where results have to wait
   stamps     none are compared
              because what has a slot is what the windows hold
   bits       68 for a tuple of r, 68 for a tuple of s, 4 for a result
              what the predicate reads travels (r.k, s.k), and each tuple's place, which stands for its row
-  network    tree of mergers; buffers of 8, and of 8 behind every core
-             it is the smallest; with many matches the adaptive one is faster
+  network    pipelined: buffers of 8 behind every core, then mergers of one register each
+             because a result leaves in every cycle, and one that meets no other is out after 1 cycle
   admission  suspend
              all stand still while a buffer has 3 free slots or fewer
   result     r_ts, r_k, r_price, r_name, s_ts, s_k, s_price, s_name, match_time"""
@@ -103,9 +125,47 @@ join of r and s on hardware
 
 
 def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> None:
-    options = hf.HardwareOptions(algorithm="nested_loop", segment=9, memory="ram", network="adaptive")
+    options = hf.HardwareOptions(
+        algorithm="nested_loop", segment=9, memory="ram", network="adaptive", comparisons=4, step_every=30
+    )
     said = hf.explain({"r": ROWS, "s": ROWS}, **{**ASKED, "on": "TRUE"}, options=options)
     assert "2, each with a whole window in RAM: 9 of r and 9 of s" in said
+    assert "both windows at the same time, 4 comparisons at a time in each" in said
+    assert "a step takes 6 cycles" in said
+    assert "suspend, with a step every 30 cycles" in said
     assert "each core compares them" in said
     assert "a ring of nodes over buffers of 8" in said
     assert "no circuit" in hf.explain({"r": ROWS.slice(0, 0), "s": ROWS}, **ASKED)
+
+
+@pytest.mark.parametrize(
+    ("asked", "choice", "reason"),
+    [
+        (
+            {"admission": "throttle", "network": "tree"},
+            "throttle, with a step every 2 cycles",
+            "steps are discarded and counted while a buffer behind a core has 3 free slots or fewer, or a core is busy",
+        ),
+        (
+            {"admission": "throttle", "network": "adaptive", "step_every": 9, "margin": 1},
+            "throttle, with a step every 9 cycles",
+            "while a buffer has 1 free slot or fewer",
+        ),
+        (
+            {"admission": "drop", "network": "tree"},
+            "drop",
+            "results are dropped from a buffer behind a core and counted where others come",
+        ),
+    ],
+)
+def test_explain_says_what_a_circuit_loses(asked: dict[str, Any], choice: str, reason: str) -> None:
+    options = hf.HardwareOptions(cores=2, scan="eager", **asked)
+    said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=options)
+    assert "eager: both segments at the same time, 1 comparison at a time in each" in said
+    assert f"admission  {choice}\n" in said
+    assert reason in said
+
+
+def test_explain_says_which_clock_the_cycles_are_of() -> None:
+    said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2, merge_clock=3))
+    assert "a step takes 21 cycles of the network's clock, which is 3 times faster, and more" in said

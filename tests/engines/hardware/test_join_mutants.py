@@ -13,9 +13,18 @@ from typing import Any
 import pytest
 
 from tests.agreement.test_hardware import check_seeds
+from tests.engines.hardware.test_clocks import check_slow_chain
 from tests.engines.hardware.test_comparisons import check_comparisons
 from tests.engines.hardware.test_handshake import check_chain, check_count_window
 from tests.engines.hardware.test_join_core import check_core
+from tests.engines.hardware.test_losses import (
+    DROP,
+    THROTTLE,
+    check_busy,
+    check_dropping,
+    check_room,
+    check_throttled,
+)
 from tests.engines.hardware.test_segment import check_segment
 from tests.engines.hardware.test_steps import check_order, check_stamps
 from tests.engines.hardware.test_top import check_idle
@@ -37,6 +46,21 @@ def chain(broken: Any) -> None:
 def comparing(broken: Any) -> None:
     """test_matches_leave_one_after_the_other_each_once."""
     check_comparisons(broken.Comparisons, 3)
+
+
+def slow(broken: Any) -> None:
+    """test_a_slow_chain_does_what_a_chain_does_in_every_so_many_cycles."""
+    check_slow_chain(broken.SlowChain, "immediate", 2)
+
+
+def throttled(broken: Any) -> None:
+    """test_a_throttled_circuit_finds_all_matches_of_what_it_admits."""
+    check_throttled(THROTTLE)
+
+
+def dropping(broken: Any) -> None:
+    """test_what_is_dropped_is_counted_and_all_else_comes_out."""
+    check_dropping(DROP)
 
 
 def segment(form: str, at_once: int = 1, size: int = 3) -> Check:
@@ -89,6 +113,16 @@ MUTANTS: list[tuple[str, str, str, Check]] = [
     ("segment", "self.entering if self.size == 1 else ", "", segment("RamSegment", size=1)),
     ("top", "chain.ready & (new == 0)", "chain.ready", lambda broken: check_idle(broken.JoinCircuit, "tree", 1, 1)),
     ("top", "chain.ready & (new == 0)", "(new == 0)", lambda broken: check_idle(broken.JoinCircuit, "tree", 3, 2)),
+    ("clocks", "found.valid & works", "found.valid", slow),  # a result leaves more than once
+    ("clocks", "chain.steps.ready & works", "chain.steps.ready", slow),  # a step is taken that the chain does not see
+    ("clocks", "EnableInserter(works)(chain)", "chain", slow),
+    # the flush is discarded, and the last tuples never meet
+    ("top", "Mux(brings, Cat(~chain.ready, *crowded), 0)", "Cat(~chain.ready, *crowded)", throttled),
+    ("top", "Cat(~chain.ready, *crowded)", "Cat(0, *crowded)", lambda broken: check_busy(1, [1, 3, 5])),
+    ("top", "buffer.almost_full & self.chain", "self.chain", lambda broken: check_room()),
+    ("top", ".ready) - drops)", ".ready))", dropping),  # dropped results are waited for
+    ("admission", "& self.crowded[k] & ~output.ready)", "& self.crowded[k])", dropping),  # counted, and yet taken
+    ("admission", "output.ready | self.crowded[k]", "output.ready", dropping),  # counted, and yet there
     ("steps", "< cores - 1", "< cores - 2", lambda broken: check_count_window(broken.flush_steps, 4, (2, 2))),
     ("steps", 'side="right"', 'side="left"', lambda broken: check_stamps(broken.lowest_held, 0)),
     ("steps", "            waiting = None", "            pass", lambda broken: check_order(broken.in_steps, 0)),

@@ -1,10 +1,10 @@
-"""Admission control: suspend the join cores, or discard and count new tuples at the entrance [OGE §4.4, 000 A.3]."""
+"""Admission control: suspend the cores, discard new tuples at the entrance, or drop results [OGE §4.4, 000 A.3]."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value, unsigned
+from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +14,7 @@ DELAY = 1
 """Flip-flops between the flags and the cores: "the result is stored in a one-bit flip-flop" [OGE §4.4]."""
 
 COUNT_BITS = 32
-"""Bits of the count of discarded tuples."""
+"""Bits of the count of what is discarded or dropped."""
 
 
 class Suspend(wiring.Component):
@@ -98,6 +98,59 @@ class Throttle(wiring.Component):
 
     def _closed(self, offered: Value) -> Value:
         return self.throttle.any() & ~offered
+
+
+class Drop(wiring.Component):
+    """Behind the FIFOs of the cores: results that wait there are dropped and counted, to make room [000 A.3].
+
+    The oldest result of a FIFO is dropped in a cycle in which the FIFO is crowded and the network does not take it. It
+    was offered to the network then, and another one is offered in its place: no merger remembers what it did not take.
+
+    Attributes:
+        n: How many FIFOs there are.
+        count_bits: Bits of the count, which stays at its highest value when it gets there.
+        crowded: By FIFO: it is close to full, and its core has another result for it.
+        inputs: The oldest result of each FIFO.
+        outputs: The same, to the network.
+        drops: How many are dropped in this cycle.
+        dropped: How many were.
+    """
+
+    def __init__(self, *, n: int, width: int, count_bits: int = COUNT_BITS) -> None:
+        self.n = n
+        self.width = width
+        self.count_bits = count_bits
+        entry = stream.Signature(unsigned(width))
+        super().__init__(
+            {
+                "crowded": In(n),
+                "inputs": In(entry).array(n),
+                "outputs": Out(entry).array(n),
+                "drops": Out(range(n + 1)),
+                "dropped": Out(count_bits),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A result goes on, or nowhere."""
+        m = Module()
+        dropped = Signal(self.n)  # by FIFO: its oldest result is dropped
+        count = Signal(self.count_bits)  # results dropped so far
+        total = Signal(self.count_bits + 1)
+        for k, (entry, output) in enumerate(zip(self.inputs, self.outputs, strict=True)):
+            m.d.comb += [
+                output.valid.eq(entry.valid),
+                output.payload.eq(entry.payload),
+                entry.ready.eq(output.ready | self.crowded[k]),
+                dropped[k].eq(entry.valid & self.crowded[k] & ~output.ready),
+            ]
+        m.d.comb += [
+            self.drops.eq(sum(dropped[k] for k in range(self.n))),
+            self.dropped.eq(count),
+            total.eq(count + self.drops),
+        ]
+        m.d.sync += count.eq(Mux(total[-1], (1 << self.count_bits) - 1, total))
+        return m
 
 
 def throttle_margin(*, r_segment: int, s_segment: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from handfast.engines.hardware.design import Design
 from handfast.engines.hardware.drawing import draw
-from handfast.engines.hardware.options import NESTED_LOOP, PIPELINED, TREE
+from handfast.engines.hardware.options import ADAPTIVE, DROP, EAGER, NESTED_LOOP, THROTTLE, TREE
+from handfast.engines.hardware.tree import level_sizes
 from handfast.flow.topology import R, S
 
 _INDENT = " " * 13
@@ -18,7 +19,8 @@ def describe(design: Design) -> str:
     lines += [f"  predicate  {first}", *(_INDENT + line.strip() for line in others)]
     lines.append(f"  windows    {', '.join(f'{stream.name}: {stream.window}' for stream in spec.streams)}")
     lines.append(_INDENT + design.join.interval())
-    for what, choice, reason in (_chain(design), _stamps(design), _bits(design), _network(design), _admission(design)):
+    for part in (_chain, _scan, _stamps, _bits, _network, _admission):
+        what, choice, reason = part(design)
         lines += [f"  {what:<10} {choice}", f"{_INDENT}{reason}"]
     lines.append(f"  result     {', '.join(design.join.output_names)}")
     lines += ["", *(f"  {line}" for line in draw(design.shape, spec.names))]
@@ -34,6 +36,22 @@ def _chain(design: Design) -> tuple[str, str, str]:
         return "units", f"2, each with a whole window in {where}: {of}", why
     cores = design.shape.cores
     return "chain", f"{cores} core{'s' * (cores > 1)} in lock step, each with segments in {where}: {of}", why
+
+
+def _scan(design: Design) -> tuple[str, str, str]:
+    shape, (r, s) = design.shape, design.join.spec.names
+    count = f"{shape.comparisons} comparison{'s' * (shape.comparisons > 1)} at a time"
+    of = (
+        "cycles"
+        if shape.merge_clock == 1
+        else f"cycles of the network's clock, which is {shape.merge_clock} times faster"
+    )
+    why = f"a step takes {shape.cycles_per_step} {of}, and more where results have to wait"
+    if shape.algorithm == NESTED_LOOP:
+        return "scan", f"both windows at the same time, {count} in each", why
+    if shape.scan == EAGER:
+        return "scan", f"eager: both segments at the same time, {count} in each", why
+    return "scan", f"immediate: {s} for a tuple of {r}, then {r} for one of {s}, {count}", why
 
 
 def _stamps(design: Design) -> tuple[str, str, str]:
@@ -56,13 +74,24 @@ def _network(design: Design) -> tuple[str, str, str]:
     options = design.options
     if options.network == TREE:
         choice = f"tree of mergers; buffers of {options.network_buffer}, and of {options.core_buffer} behind every core"
-        return "network", choice, "it is the smallest; with many matches the adaptive one is faster"
-    if options.network == PIPELINED:
-        choice = f"pipelined: a buffer of {options.network_buffer} behind every core, mergers of one register each"
         return "network", choice, "it was asked for"
-    return "network", f"adaptive: a ring of nodes over buffers of {options.network_buffer}", "it was asked for"
+    if options.network == ADAPTIVE:
+        return "network", f"adaptive: a ring of nodes over buffers of {options.network_buffer}", "it was asked for"
+    choice = f"pipelined: buffers of {options.network_buffer} behind every core, then mergers of one register each"
+    levels = len(level_sizes(design.shape.inputs, design.shape.stage_fan_in))
+    when = f"after {levels} cycle{'s' * (levels > 1)}" if levels else "at once"
+    return "network", choice, f"because a result leaves in every cycle, and one that meets no other is out {when}"
 
 
 def _admission(design: Design) -> tuple[str, str, str]:
-    margin = design.options.margin
-    return "admission", "suspend", f"all stand still while a buffer has {margin} free slot{'s' * (margin > 1)} or fewer"
+    shape = design.shape
+    choice = shape.admission + (f", with a step every {design.step_every} cycles" if design.step_every else "")
+    low = f"{shape.margin} free slot{'s' * (shape.margin > 1)} or fewer"
+    behind = "a buffer behind a core" if shape.network == TREE else "a buffer"
+    if shape.admission == THROTTLE:
+        why = f"steps are discarded and counted while {behind} has {low}, or a core is busy"
+    elif shape.admission == DROP:
+        why = f"results are dropped from {behind} and counted where others come while it has {low}"
+    else:
+        why = f"all stand still while a buffer has {low}"
+    return "admission", choice, why

@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.hdl import Module
 
 from handfast.engines.hardware.layout import JoinLayout, lay_out
-from handfast.engines.hardware.options import NESTED_LOOP, HardwareOptions
+from handfast.engines.hardware.options import NESTED_LOOP, THROTTLE, HardwareOptions
 from handfast.engines.hardware.predicate import predicate
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.top import JoinCircuit
@@ -50,7 +50,15 @@ class Design:
             core_buffer=options.core_buffer,
             network_buffer=options.network_buffer,
             margin=options.margin,
+            admission=options.admission,
+            merge_clock=options.merge_clock,
         )
+
+    @property
+    def step_every(self) -> int:
+        """A step comes every so many cycles; 0: as soon as the circuit takes it."""
+        asked = self.options.step_every
+        return asked or (self.shape.cycles_per_step if self.options.admission == THROTTLE else 0)
 
     def build(self) -> JoinCircuit:
         """The circuit."""
@@ -80,8 +88,15 @@ def design(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held:
                 f"The window of stream {stream.name!r} holds up to {most:,} tuples, and with segment={size} there is "
                 f"room for {size * cores:,}; it takes segment={-(-most // cores)}{more}"
             )
-    compares = any(not _is_exact(join, k, sizes[k] * cores, rows[k]) for k in STREAMS)
-    layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=compares)
+    inexact = [k for k in STREAMS if not _is_exact(join, k, sizes[k] * cores, rows[k])]
+    if inexact and options.admission == THROTTLE:
+        stream, slots = join.spec.streams[inexact[0]], sizes[inexact[0]] * cores
+        raise UnsupportedError(
+            "HardwareOptions(admission='throttle') discards tuples that have their stamps already, so windows must be "
+            f"as long as the chain, in rows; that of stream {stream.name!r} is {stream.window}, and the chain has "
+            f"{slots:,} slots; use admission='suspend', or a window of {slots:,} rows"
+        )
+    layout = lay_out(join.predicate, (rows[0], rows[1]), compares_stamps=bool(inexact))
     return Design(join, options, (held[0], held[1]), (sizes[0], sizes[1]), layout)
 
 

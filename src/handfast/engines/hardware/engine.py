@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +13,11 @@ import pyarrow as pa
 from handfast.engines.hardware.describe import describe
 from handfast.engines.hardware.design import Design, design
 from handfast.engines.hardware.fits import check_fits
-from handfast.engines.hardware.options import HardwareOptions
-from handfast.engines.hardware.simulate import SIMULATE
-from handfast.engines.hardware.steps import Places, lowest_held, words
+from handfast.engines.hardware.modelled import observe_model
+from handfast.engines.hardware.observe import Observation, Progress, observe
+from handfast.engines.hardware.options import MODEL, SUSPEND, HardwareOptions
+from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.steps import Places, brought, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -26,26 +30,57 @@ from handfast.flow.wide import narrowed
 from handfast.spec.join import BoundJoin, JoinSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """Bounded inputs with the circuit that joins them.
 
     Attributes:
         schema: The columns of the result.
         blocks: The stamped tuples of both streams.
+        lows: For each tuple of R and of S the first place of the other stream that it holds.
         design: The circuit.
-        steps: What it is fed.
     """
 
     schema: pa.Schema
     blocks: Sequence[Block]
+    lows: tuple[Places, Places]
     design: Design
-    steps: Sequence[int]
+
+    @cached_property
+    def steps(self) -> Sequence[int]:
+        """What the circuit is fed."""
+        return words(self.design.layout, self.blocks, self.lows, self.design.shape.flush)
 
     @property
     def simulator(self) -> str:
         """What the circuit runs on."""
-        return self.design.options.simulator_for(len(self.steps) * self.design.shape.cycles_per_step)
+        steps = sum(len(block) for block in self.blocks) + self.design.shape.flush  # were each of one tuple
+        return self.design.options.simulator_for(steps * max(self.design.shape.cycles_per_step, self.design.step_every))
+
+    def run(self) -> Outcome:
+        """What the circuit gives, and what it loses."""
+        if self.simulator == MODEL:
+            return observe_model(self.design, self.blocks, self.lows).outcome
+        return SIMULATE[self.simulator](self.design.build(), self.steps, every=self.design.step_every)
+
+    def observed(self, *, waveform: Path | None = None, progress: Progress | None = None) -> Observation:
+        """Run the circuit and watch it; `waveform` is a VCD to write."""
+        if self.simulator == MODEL:
+            return observe_model(self.design, self.blocks, self.lows, waveform)
+        asked = {"simulator": self.simulator, "every": self.design.step_every, "waveform": waveform}
+        return observe(self.design.build(), self.steps, **asked, progress=progress)
+
+    def discarded(self, outcome: Outcome) -> tuple[list[int], list[int]]:
+        """The places of the tuples of R and of S, among the stamped ones, that were discarded at the entrance."""
+        return brought(self.blocks, outcome.discarded)
+
+    def admitted(self, outcome: Outcome) -> dict[str, pa.Table]:
+        """The rows of each stream that have stamps and were not discarded: what the result is exact for."""
+        names = self.design.join.spec.names
+        return {
+            name: pa.table(block.batch.take(pa.array(np.setdiff1d(np.arange(len(block)), lost))))
+            for name, block, lost in zip(names, self.blocks, self.discarded(outcome), strict=True)
+        }
 
     def table(self, results: Sequence[int]) -> pa.Table:
         """The rows of the result, from the results that the circuit gave."""
@@ -62,15 +97,20 @@ def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOpt
     if len(blocks) < len(spec.streams):  # a stream without a row matches nothing
         return schema
     made, lows = _designed(join, blocks, options)
-    return Job(schema, blocks, made, words(made.layout, blocks, lows, made.shape.flush))
+    return Job(schema, blocks, lows, made)
 
 
 def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> pa.Table:
     """The matches of bounded inputs, found by a circuit."""
+    if options.admission != SUSPEND:
+        raise UnsupportedError(
+            f"A join gives every match, and HardwareOptions(admission={options.admission!r}) loses some; use "
+            "admission='suspend', or `handfast simulate`, which counts what is lost"
+        )
     job = prepare(spec, tables, options)
     if not isinstance(job, Job):
         return job.empty_table()
-    return job.table(SIMULATE[job.simulator](job.design.build(), job.steps).results)
+    return job.table(job.run().results)
 
 
 def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> str:

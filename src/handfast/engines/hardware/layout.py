@@ -99,6 +99,10 @@ class JoinLayout:
         """The places of the R and the S tuple that a result is made of."""
         return result & (1 << self.r.seq) - 1, result >> self.r.seq
 
+    def number(self, r: int, s: int) -> int:
+        """The result of the R and the S tuple of these places."""
+        return r | s << self.r.seq
+
     def pack_step(self, r: int | None, s: int | None) -> int:
         """A step as one number; 0 shifts in an empty slot, and None does not shift that stream."""
         shape = self.step

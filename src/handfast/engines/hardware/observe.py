@@ -41,6 +41,7 @@ def observe(
     steps: Sequence[int],
     *,
     simulator: str,
+    every: int = 0,
     waveform: Path | None = None,
     progress: Progress | None = None,
 ) -> Observation:
@@ -50,16 +51,19 @@ def observe(
         top: The circuit.
         steps: What it is fed.
         simulator: What it runs on.
+        every: How many cycles are between the steps; see `Simulate`.
         waveform: A VCD to write.
         progress: Is told how far it has come.
     """
     if simulator not in _OBSERVE:
         known = " or ".join(map(repr, _OBSERVE))
         raise UnsupportedError(f"A circuit cannot be watched on simulator={simulator!r}; use {known}")
-    return _OBSERVE[simulator](top, steps, waveform, progress or (lambda _: None))
+    return _OBSERVE[simulator](top, steps, every, waveform, progress or (lambda _: None))
 
 
-def _on_amaranth(top: JoinCircuit, steps: Sequence[int], waveform: Path | None, progress: Progress) -> Observation:
+def _on_amaranth(
+    top: JoinCircuit, steps: Sequence[int], every: int, waveform: Path | None, progress: Progress
+) -> Observation:
     highest = [0] * len(top.fifos)
     cycles = suspended = 0
 
@@ -72,14 +76,16 @@ def _on_amaranth(top: JoinCircuit, steps: Sequence[int], waveform: Path | None, 
         if cycles % _TURN == 0:
             progress(cycles)
 
-    outcome = by_amaranth(top, steps, look=look, waveform=waveform)
+    outcome = by_amaranth(top, steps, every=every, look=look, waveform=waveform)
     return Observation(outcome, cycles, tuple(highest), suspended)
 
 
-def _on_verilator(top: JoinCircuit, steps: Sequence[int], waveform: Path | None, progress: Progress) -> Observation:
+def _on_verilator(
+    top: JoinCircuit, steps: Sequence[int], every: int, waveform: Path | None, progress: Progress
+) -> Observation:
     levels = {f"level {place}": fifo.level for place, fifo in enumerate(top.fifos)}
     built = verilator.build(top, probes={"suspend": top.chain.suspend} | levels, waveform=waveform is not None)
-    run = run_verilated(built, top, steps, waveform=waveform, progress=progress)
+    run = run_verilated(built, top, steps, every=every, waveform=waveform, progress=progress)
     cycles = int(run.probes["idle"].cycles[-1])  # idle for good
     highest = tuple(int(run.probes[name].words.max()) for name in levels)
     return Observation(outcome_of(run), cycles, highest, _high(run.probes["suspend"], cycles))
@@ -92,7 +98,7 @@ def _high(flag: Seen, cycles: int) -> int:
 
 
 _TURN = 1_000  # cycles of Amaranth's simulator between two reports
-_OBSERVE: dict[str, Callable[[JoinCircuit, Sequence[int], Path | None, Progress], Observation]] = {
+_OBSERVE: dict[str, Callable[[JoinCircuit, Sequence[int], int, Path | None, Progress], Observation]] = {
     AMARANTH: _on_amaranth,
     VERILATOR: _on_verilator,
 }

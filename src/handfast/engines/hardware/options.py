@@ -10,8 +10,8 @@ HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
 TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
-(SUSPEND,) = ADMISSION = ("suspend",)
-AMARANTH, VERILATOR = SIMULATORS = ("amaranth", "verilator")
+SUSPEND, THROTTLE, DROP = ADMISSION = ("suspend", "throttle", "drop")
+AMARANTH, VERILATOR, MODEL = SIMULATORS = ("amaranth", "verilator", "model")
 _CHOICES = {
     "algorithm": ALGORITHMS,
     "memory": (None, *MEMORIES),
@@ -27,7 +27,7 @@ _LONGEST_SHIFT_REGISTER = 64  # slots of a segment that is in registers where no
 
 @dataclass(frozen=True, slots=True)
 class HardwareOptions:
-    """The circuit that the hardware engine builds, and how it runs. The result is the same for every circuit.
+    """The circuit that the hardware engine builds, and how it runs. The result of a join is the same for every circuit.
 
     Args:
         cores: How many join cores the chain has; 4 when None. The nested-loop join has none.
@@ -40,15 +40,25 @@ class HardwareOptions:
             each core, and a scan is that many times shorter.
         scan: How a core scans for the new tuples of a step: "immediate", S for the one of R and then R for the one of
             S, with one set of predicate circuits, or "eager", both at the same time, with two.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
-            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
-            and mergers of one register each.
+        network: How results are collected: "pipelined", a buffer behind every core and mergers of one register each;
+            "tree", binary, with a buffer in every merger and behind every core; or "adaptive", a ring of nodes that
+            spreads them over its buffers.
         core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
-        admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is.
-        simulator: What the circuit runs on: "amaranth", which starts at once and is slow, or "verilator", which is fast
-            once a C++ compiler has built it for this circuit; the build is kept. When None, "verilator" for long runs.
+        admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is;
+            "throttle", new tuples are discarded at the entrance; or "drop", results that wait behind a core are
+            dropped. The last two lose something, which is counted: `handfast simulate` takes them, and joins do not.
+        step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
+            one comes as soon as the circuit takes it, but with "throttle", which takes or discards what comes, as often
+            as a step without a match is through.
+        merge_clock: How many times faster the network that collects results is clocked than the chain: for joins with
+            many matches. Cycles are those of the faster clock.
+        simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
+            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
+            in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
+            None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit that
+            decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
     """
 
     cores: int | None = None
@@ -57,11 +67,13 @@ class HardwareOptions:
     memory: str | None = None
     comparisons: int = 1
     scan: str = IMMEDIATE
-    network: str = TREE
+    network: str = PIPELINED
     core_buffer: int = 8
     network_buffer: int = 8
     margin: int = 3
     admission: str = SUSPEND
+    step_every: int | None = None
+    merge_clock: int = 1
     simulator: str | None = None
 
     def __post_init__(self) -> None:
@@ -78,12 +90,22 @@ class HardwareOptions:
             )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
-        if not _is_number(self.comparisons, 1):
-            raise SpecError(f"HardwareOptions(comparisons=…) must be a positive number, not {self.comparisons!r}")
+        for name in ("comparisons", "merge_clock"):
+            if not _is_number(getattr(self, name), 1):
+                raise SpecError(f"HardwareOptions({name}=…) must be a positive number, not {getattr(self, name)!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
                 raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
+        if self.admission == DROP and self.network != TREE:
+            raise SpecError(
+                f"HardwareOptions(admission='drop') drops from the buffers behind the cores, which network="
+                f"{self.network!r} does not have; take network='tree'"
+            )
+        if self.step_every is not None and not _is_number(self.step_every, 1):
+            raise SpecError(
+                f"HardwareOptions(step_every=…) must be a positive number of cycles, not {self.step_every!r}"
+            )
         if not _is_number(self.margin, 1):
             raise SpecError(
                 f"HardwareOptions(margin=…) must be a positive number of slots, not {self.margin!r}: the cores learn "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from amaranth.sim import Simulator
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from handfast.engines.hardware import verilator
 from handfast.engines.hardware.options import AMARANTH, VERILATOR
-from handfast.engines.hardware.simulator import Run
+from handfast.engines.hardware.simulator import Feed, Run
 from handfast.engines.hardware.simulator import Simulator as BuiltSimulator
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.errors import InternalError
@@ -27,36 +27,56 @@ class Outcome:
     Attributes:
         results: Every result as a number.
         cycles: In which cycle each came out; the first step is offered in cycle 0.
+        discarded: The numbers of the steps that admission control discarded.
+        dropped: How many results it dropped.
     """
 
     results: list[int]
     cycles: list[int]
+    discarded: list[int] = field(default_factory=list)
+    dropped: int = 0
 
 
-Simulate = Callable[[JoinCircuit, Sequence[int]], Outcome]  # runs a circuit from reset until it has given all
+class Simulate(Protocol):
+    """Runs a circuit from reset until it has given all.
+
+    Step k is offered from cycle k · `every` on, until it is taken; with 0, as soon as the one before it was taken.
+    """
+
+    def __call__(self, top: JoinCircuit, steps: Sequence[int], *, every: int = 0) -> Outcome: ...
+
 
 _WORD = 64  # bits in which Verilator's driver takes and gives numbers
 
 
 def by_amaranth(
-    top: JoinCircuit, steps: Sequence[int], *, look: Callable[[Any], None] | None = None, waveform: Path | None = None
+    top: JoinCircuit,
+    steps: Sequence[int],
+    *,
+    every: int = 0,
+    look: Callable[[Any], None] | None = None,
+    waveform: Path | None = None,
 ) -> Outcome:
     """Run the circuit on Amaranth's own simulator: slow, but there is nothing to build.
 
     Args:
         top: The circuit.
         steps: What it is fed.
+        every: How many cycles are between the steps; see `Simulate`.
         look: Is called in each cycle, with the simulator's context.
         waveform: A VCD to write.
     """
     found = Outcome([], [])
+    dropped = 0
 
     async def drive(ctx: Any) -> None:
+        nonlocal dropped
         cycle = fed = 0
         ctx.set(top.results.ready, 1)
         while fed < len(steps) or not ctx.get(top.idle):
-            ctx.set(top.steps.valid, fed < len(steps))
-            if fed < len(steps):
+            offers = fed < len(steps) and cycle >= fed * every
+            ctx.set(top.steps.valid, offers)
+            if offers:
                 ctx.set(top.steps.payload, steps[fed])
                 fed += ctx.get(top.steps.ready)
             if ctx.get(top.results.valid):
@@ -66,24 +86,29 @@ def by_amaranth(
                 look(ctx)
             await ctx.tick()
             cycle += 1
+            if ctx.get(top.discarded) > len(found.discarded):
+                found.discarded.append(fed - 1)
+        dropped = ctx.get(top.dropped)
 
     simulator = Simulator(top)
     simulator.add_clock(1e-8)
     simulator.add_testbench(drive)
     with nullcontext() if waveform is None else simulator.write_vcd(str(waveform)):
         simulator.run()
-    return found
+    return replace(found, dropped=dropped)
 
 
-def by_verilator(top: JoinCircuit, steps: Sequence[int]) -> Outcome:
+def by_verilator(top: JoinCircuit, steps: Sequence[int], *, every: int = 0) -> Outcome:
     """Run the circuit on Verilator: hundreds of times faster, once it has been built for this circuit."""
-    return outcome_of(run_verilated(verilator.build(top), top, steps))
+    return outcome_of(run_verilated(verilator.build(top), top, steps, every=every))
 
 
-def run_verilated(built: BuiltSimulator, top: JoinCircuit, steps: Sequence[int], **asked: Any) -> Run:
+def run_verilated(
+    built: BuiltSimulator, top: JoinCircuit, steps: Sequence[int], *, every: int = 0, **asked: Any
+) -> Run:
     """Run a built simulator of the circuit until it has given all; `asked` goes to its `run`."""
-    quiet = 1_000 + 8 * sum(top.chain.sizes)  # cycles: much longer than a step without a match
-    run = built.run({"steps": _in_words(steps, top.layout.step.size)}, quiet=quiet, **asked)
+    fed = Feed(_in_words(steps, top.layout.step.size), at=np.arange(len(steps)) * every)
+    run = built.run({"steps": fed}, quiet=top.silence, **asked)
     idle = run.probes["idle"].words
     if not run.finished or not idle.size or not int(idle[-1]):
         raise InternalError(f"The circuit stands still in cycle {run.cycles} before it has given every result")
@@ -93,7 +118,13 @@ def run_verilated(built: BuiltSimulator, top: JoinCircuit, steps: Sequence[int],
 def outcome_of(run: Run) -> Outcome:
     """What came out in a run on Verilator."""
     seen = run.outputs["results"]
-    return Outcome(_of_words(seen.words), [int(cycle) for cycle in seen.cycles])
+    counted = run.probes["discarded"].cycles[1:]  # a step is counted in the cycle after it was offered
+    return Outcome(
+        results=_of_words(seen.words),
+        cycles=[int(cycle) for cycle in seen.cycles],
+        discarded=np.flatnonzero(np.isin(run.taken["steps"] + np.uint64(1), counted)).tolist(),
+        dropped=int(run.probes["dropped"].words[-1]),
+    )
 
 
 SIMULATE: dict[str, Simulate] = {AMARANTH: by_amaranth, VERILATOR: by_verilator}

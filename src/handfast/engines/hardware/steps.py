@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,17 @@ def in_steps(blocks: Sequence[Block]) -> Iterator[tuple[Tuple | None, Tuple | No
         waiting = (R, place)
     if waiting is not None:
         yield waiting, None
+
+
+def brought(blocks: Sequence[Block], numbers: Iterable[int]) -> tuple[list[int], list[int]]:
+    """The places of the tuples of R and of S that these steps bring."""
+    steps = list(in_steps(blocks))
+    places: tuple[list[int], list[int]] = ([], [])
+    for number in numbers:
+        for each in steps[number]:
+            if each is not None:
+                places[each[0]].append(each[1])
+    return places
 
 
 def flush_steps(cores: int, sizes: tuple[int, int]) -> int:

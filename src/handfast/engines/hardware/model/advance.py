@@ -18,7 +18,7 @@ from handfast.engines.hardware.model.adaptive import (
     run_ring,
 )
 from handfast.engines.hardware.model.bits import Ints, put, put_in
-from handfast.engines.hardware.model.chain import NOBODY, Chain, begin_step, gather_offers, go_on, match_of
+from handfast.engines.hardware.model.chain import NEVER, NOBODY, Chain, begin_step, gather_offers, go_on, match_of
 from handfast.engines.hardware.model.fifos import NONE, Fifos
 from handfast.engines.hardware.model.pipelined import Stages, clock_stages, offer_to_stages, run_stages
 from handfast.engines.hardware.model.tree import Tree, clock_tree, read_output, run_arbiters, run_states
@@ -42,6 +42,9 @@ SUSPENDED = 14  # cycles in which the cores stood still
 RESULTS = 15  # results written since the loop was entered
 SAMPLES = 16  # samples written since the loop was entered
 NEXT_SAMPLE = 17  # the cycle of the next sample
+R_SLOT = 18  # slots of R that were offered, discarded ones among them
+S_SLOT = 19
+DROPPED = 20  # results that were dropped
 
 IN_TREE, IN_RING, IN_STAGES = 0, 1, 2  # the network that is there
 IDLE, GOES_ON, STUCK = 0, 1, 2  # why the loop returns: all is done; there is no room for results; nothing moves
@@ -56,7 +59,7 @@ class State(NamedTuple):
 
 def new_state(delay: int) -> State:
     """The state after reset."""
-    counts = np.zeros(18, np.int64)
+    counts = np.zeros(21, np.int64)
     counts[LAST_TAKEN] = -2
     return State(counts, np.zeros(delay, np.int64))
 
@@ -74,9 +77,14 @@ def _compiled(sources: str) -> Callable[..., int]:
         bufferless: BufferlessTree,
         stages: Stages,
         network: int,
+        suspends: bool,
+        drops: bool,
         r_shifts: Any,
         s_shifts: Any,
+        brings: Any,
+        every: int,
         taken: Ints,
+        discarded: Any,
         words: Ints,
         cycles: Ints,
         samples: Ints,
@@ -91,6 +99,7 @@ def _compiled(sources: str) -> Callable[..., int]:
         at, left, edge, offsets, scan = chain.at, chain.left, chain.edge, chain.offsets, chain.scan
         ahead, length, waiting, offering = chain.ahead, chain.length, chain.waiting, chain.offering
         calendar, next_core = chain.calendar, chain.next_core
+        entered, orders, r_slots, discards = chain.entered, chain.orders, chain.r_slots, chain.discards
         r_size, s_size, ram, comparisons = chain.r_size, chain.s_size, chain.ram, chain.comparisons
         depth, limit, level, highest, oldest = fifos.depth, fifos.limit, fifos.level, fifos.highest, fifos.oldest
         stored, front, popped, pushed = fifos.words, fifos.front, fifos.popped, fifos.pushed
@@ -129,28 +138,50 @@ def _compiled(sources: str) -> Callable[..., int]:
             suspended = flags[flag] != 0
             if ready_at < 0 and busy == 0 and tick >= finish:
                 ready_at = cycle + int(chain.nested_loop)  # that one needs a cycle to insert S, suspended or not
-            if ready_at >= 0 and cycle >= ready_at:
-                if step == len(taken):
-                    if under_way == 0 and cycle >= last_taken + 2:
-                        status = IDLE
-                        break
-                elif not suspended:
+            ready = ready_at >= 0 and cycle >= ready_at
+            if step == len(taken):
+                if ready and under_way == 0 and cycle >= last_taken + 2:
+                    status = IDLE
+                    break
+            elif cycle < step * every:
+                moved = cycle  # it waits for the step, not for itself
+            else:
+                closed_to = False  # the step is discarded
+                if discards and brings[step]:
+                    closed_to = not ready
+                    for core in range(chain.cores):
+                        closed_to = closed_to or level[core] >= limit[core]
+                if closed_to:
+                    discarded[step] = True
+                elif ready and not suspended:
+                    if r_shifts[step]:
+                        entered[counts[R_COUNT]] = counts[R_SLOT]
+                        orders[counts[R_SLOT]] = counts[R_COUNT]
+                    if s_shifts[step]:
+                        entered[r_slots + counts[S_COUNT]] = counts[S_SLOT]
+                        orders[r_slots + counts[S_SLOT]] = counts[S_COUNT]
                     busy, finish = begin_step(
                         chain, r_shifts[step], s_shifts[step], counts[R_COUNT], counts[S_COUNT], tick
                     )
                     counts[R_COUNT] += r_shifts[step]
                     counts[S_COUNT] += s_shifts[step]
+                    ready_at = -1
+                if closed_to or (ready and not suspended):
+                    counts[R_SLOT] += r_shifts[step]
+                    counts[S_SLOT] += s_shifts[step]
                     taken[step] = moved = cycle
                     step += 1
-                    ready_at = -1
             if cycle - moved > quiet:
                 status = STUCK
                 break
 
-            # With nothing under way nothing happens before the next match, or the end of the step.
-            if under_way == 0 and flags_set == 0 and waiting_count == 0:
-                before = cycle
-                while tick < finish or busy:
+            # With nothing under way nothing happens before the next match, the end of the step, or the next one.
+            works = ready_at < 0
+            if under_way == 0 and flags_set == 0 and waiting_count == 0 and (works or step < len(taken)):
+                before, until = cycle, NEVER
+                if step < len(taken) and (discards or not works):
+                    until = max(step * every, cycle + 1)
+                while cycle < until and (not works or busy or tick < finish):
                     if calendar[tick & calendar_mask] != NOBODY or (levels_every and cycle == next_sample):
                         break
                     tick += 1
@@ -161,7 +192,7 @@ def _compiled(sources: str) -> Callable[..., int]:
                     continue
 
             count = gather_offers(not suspended, tick, waiting_count, waiting, offering, calendar, next_core)
-            almost_full = full[0] != 0
+            almost_full = suspends and full[0] != 0
             if network == IN_RING:
                 now = ring_phase[0]
                 ring_phase[0] = 1 - now
@@ -215,6 +246,12 @@ def _compiled(sources: str) -> Callable[..., int]:
                         put(touched, core)
                     else:
                         refused[core] = 1
+                    # Where the FIFO is almost full, its oldest result makes room, if no merger takes it.
+                    if drops and level[core] >= limit[core] and front[core] != NONE and not popped[core]:
+                        popped[core] = 1
+                        put(touched, core)
+                        counts[DROPPED] += 1
+                        under_way -= 1
                 clock_tree(
                     parent, port, ports, fed, closed, bar, depth, limit, level, highest, oldest, stored, front, popped,
                     pushed, touched, full, latency,
@@ -239,8 +276,8 @@ def _compiled(sources: str) -> Callable[..., int]:
                 under_way += 1
                 last_taken = cycle
                 done = go_on(
-                    core, tick, r_size, s_size, partners, first, behind, at, left, edge, offsets, ahead, scan,
-                    length, calendar, next_core, ram, comparisons,
+                    core, tick, r_size, s_size, r_slots, partners, orders, first, behind, at, left, edge, offsets, ahead, scan,
+                    length, calendar, next_core, ram, comparisons, discards,
                 )  # fmt: skip
                 if done >= 0:
                     busy -= 1

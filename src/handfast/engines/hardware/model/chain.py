@@ -5,8 +5,8 @@ is compared at a time. A core goes on by one position in every cycle in which it
 matches: there it stays until they are taken. So the model counts the cycles that are not suspended, the chain's *clock*,
 and knows of each core on which tick of it the next match comes. The positions between are not visited.
 
-Slots are numbered in the order in which they enter the chain, so a segment always holds a run of numbers, and the
-matches of a scan are the partners of the new tuple in that run.
+Slots are numbered as they are offered, and those of discarded steps never enter. A segment holds slots that have entered
+one after the other, so the matches of a scan are the partners of the new tuple from the first of these to the last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba import njit
 
 from handfast.engines.hardware.model.bits import Ints
 from handfast.engines.hardware.model.pairs import Partners
-from handfast.engines.hardware.options import EAGER, NESTED_LOOP
+from handfast.engines.hardware.options import EAGER, NESTED_LOOP, THROTTLE
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.flow.topology import R, S
 
@@ -35,12 +35,14 @@ class Chain(NamedTuple):
     partners: Ints  # by slot of R, then by slot of S: the slots of the other stream that match it, sorted
     following: Ints  # by slot: the place among the partners from which on it has not met them
     ends: Ints  # by slot: where its partners end
+    entered: Ints  # the slots of R that have entered, in this order; then those of S
+    orders: Ints  # by slot: the how-manieth of its stream it was to enter; NOBODY if it was discarded
     entering: Ints  # by core and scan: the new slot
     first: Ints  # by core and scan: where the partners begin that the segment holds,
     behind: Ints  # and where they end;
     at: Ints  # the one of them that matches next
     left: Ints  # and how many are left
-    edge: Ints  # by core and scan: the slot that is compared first
+    edge: Ints  # by core and scan: the order of the slot that is compared first
     offsets: Ints  # by scan: the position in which it begins
     ahead: Ints  # by core and scan: the position of its next match; NEVER if there is none
     scan: Ints  # by core: the scan that the next match is of
@@ -58,6 +60,7 @@ class Chain(NamedTuple):
     eager: bool  # both scans at the same time
     ram: bool
     comparisons: int  # slots that are compared at a time
+    discards: bool  # whether steps may be discarded
 
 
 def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
@@ -70,6 +73,8 @@ def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
         partners=partners.slots,
         following=partners.starts.copy(),
         ends=partners.ends,
+        entered=np.zeros(len(partners.starts), np.int64),
+        orders=np.full(len(partners.starts), NOBODY, np.int64),
         entering=by_scan.copy(),
         first=by_scan.copy(),
         behind=by_scan.copy(),
@@ -93,6 +98,7 @@ def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
         eager=shape.scan == EAGER,
         ram=shape.ram,
         comparisons=shape.comparisons,
+        discards=shape.admission == THROTTLE,
     )
 
 
@@ -103,49 +109,63 @@ def begin_scan(
     slot: int,
     low: int,
     size: int,
+    others: int,
     enters: bool,
     partners: Ints,
     following: Ints,
     ends: Ints,
+    entered: Ints,
+    orders: Ints,
     first: Ints,
     behind: Ints,
     at: Ints,
     left: Ints,
     edge: Ints,
     ram: bool,
+    discards: bool,
 ) -> None:
-    """Find the partners of a new slot in the segment of so many slots from `low` on.
+    """Find the partners of a new slot in the segment of so many slots, the first of which was the `low`-th to enter.
 
     From core to core a slot meets later ones, so those that it has passed are not looked at again; only when it enters
-    the chain those before all segments are passed over.
+    the chain those before all segments are passed over. `others` is where the slots of the other stream begin.
     """
     begin, end = following[slot], ends[slot]
-    if enters and end - begin > 1:
+    if begin == end or low + size <= 0:
+        return
+    lowest, highest = low, low + size  # the first slot, and the one behind the last
+    if discards:
+        lowest = entered[others + low] if low > 0 else 0
+        highest = entered[others + low + size - 1] + 1
+    if enters:
         top = end
         while begin < top:
             middle = (begin + top) >> 1
-            if partners[middle] < low:
+            if partners[middle] < lowest:
                 begin = middle + 1
             else:
                 top = middle
-    while begin < end and partners[begin] < low:
+    while begin < end and partners[begin] < lowest:
         begin += 1
     stop = begin
-    while stop < end and partners[stop] < low + size:
+    while stop < end and partners[stop] < highest:
         stop += 1
     following[slot] = stop
-    left[core, scan] = stop - begin
-    if stop == begin:
+    count = stop - begin
+    if discards:
+        for place in range(begin, stop):
+            count -= int(orders[others + partners[place]] == NOBODY)
+    left[core, scan] = count
+    if count == 0:
         return
     first[core, scan] = begin
     behind[core, scan] = stop
     if ram:  # slots take the places of the oldest in turn, and the scan begins with place 0
         wraps = low + (-low) % size
         edge[core, scan] = wraps
-        begins = begin
-        while begins < stop and partners[begins] < wraps:
-            begins += 1
-        at[core, scan] = begins if begins < stop else begin
+        place = begin
+        while place < stop and (orders[others + partners[place]] if discards else partners[place]) < wraps:
+            place += 1
+        at[core, scan] = place if place < stop else begin
     else:  # newest first
         edge[core, scan] = low + size - 1
         at[core, scan] = stop - 1
@@ -157,16 +177,31 @@ def matching_position(
     scan: int,
     offsets: Ints,
     size: int,
+    others: int,
     partners: Ints,
+    orders: Ints,
+    first: Ints,
+    behind: Ints,
     at: Ints,
     edge: Ints,
     ram: bool,
     comparisons: int,
+    discards: bool,
 ) -> int:
-    """The position of the next match of a scan."""
-    distance = partners[at[core, scan]] - edge[core, scan]
-    place = distance if ram and distance >= 0 else distance + size if ram else -distance
-    return offsets[scan] + (place if comparisons == 1 else place // comparisons)
+    """The position of the next match of a scan, which is at `at` or, if that was discarded, behind it."""
+    place = at[core, scan]
+    order = partners[place]
+    if discards:
+        order = orders[others + order]
+        while order == NOBODY:
+            place += 1 if ram else -1
+            if place == behind[core, scan]:
+                place = first[core, scan]
+            order = orders[others + partners[place]]
+        at[core, scan] = place
+    distance = order - edge[core, scan]
+    number = distance if ram and distance >= 0 else distance + size if ram else -distance
+    return offsets[scan] + (number if comparisons == 1 else number // comparisons)
 
 
 @njit(nogil=True, _nrt=False)
@@ -176,7 +211,7 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
     Args:
         chain: The chain.
         r_shifts, s_shifts: Which streams bring a slot.
-        r_count, s_count: How many slots of each have entered before.
+        r_count, s_count: How many slots of each have entered before; the new ones are written down as entered.
         tick: The clock.
 
     Returns:
@@ -185,6 +220,7 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
     partners, following, ends, ram = chain.partners, chain.following, chain.ends, chain.ram
     first, behind, at, left, edge = chain.first, chain.behind, chain.at, chain.left, chain.edge
     entering, offsets, ahead = chain.entering, chain.offsets, chain.ahead
+    entered, orders, r_slots, discards = chain.entered, chain.orders, chain.r_slots, chain.discards
     calendar, next_core, nested_loop = chain.calendar, chain.next_core, chain.nested_loop
     r_size, s_size, comparisons, units = chain.r_size, chain.s_size, chain.comparisons, chain.cores
     cores = 1 if nested_loop else units
@@ -203,35 +239,23 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
     left[:] = 0
     for core in range(cores):
         other = cores - 1 - core  # how many cores S has passed
-        r_unit, s_unit = (0, 1) if nested_loop else (core, core)
-        slot = r_count - core * r_size
-        if r_shifts and slot >= 0:
-            low = s_count - (other + 1) * s_size
+        order = r_count - core * r_size
+        if r_shifts and order >= 0:
+            slot = entered[order]
+            entering[core, 0] = slot
             begin_scan(
-                r_unit, 0, slot, low, s_size, core == 0, partners, following, ends, first, behind, at, left, edge, ram
-            )
-            entering[r_unit, 0] = slot
-        slot = s_count - other * s_size
-        if s_shifts and slot >= 0:
-            low = r_count + int(r_shifts) - (core + 1) * r_size
+                core, 0, slot, s_count - (other + 1) * s_size, s_size, r_slots, core == 0, partners, following, ends,
+                entered, orders, first, behind, at, left, edge, ram, discards,
+            )  # fmt: skip
+        order = s_count - other * s_size
+        if s_shifts and order >= 0:
+            slot = entered[r_slots + order]
+            unit = 1 if nested_loop else core
+            entering[unit, 1] = slot
             begin_scan(
-                s_unit,
-                1,
-                chain.r_slots + slot,
-                low,
-                r_size,
-                other == 0,
-                partners,
-                following,
-                ends,
-                first,
-                behind,
-                at,
-                left,
-                edge,
-                ram,
-            )
-            entering[s_unit, 1] = slot
+                unit, 1, r_slots + slot, r_count + int(r_shifts) - (core + 1) * r_size, r_size, 0, other == 0, partners,
+                following, ends, entered, orders, first, behind, at, left, edge, ram, discards,
+            )  # fmt: skip
     for unit in range(units):
         chain.length[unit] = length
         if nested_loop:
@@ -243,7 +267,10 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
         for scan in range(2):
             size = r_size if scan else s_size
             ahead[unit, scan] = (
-                matching_position(unit, scan, offsets, size, partners, at, edge, ram, comparisons)
+                matching_position(
+                    unit, scan, offsets, size, 0 if scan else r_slots, partners, orders, first, behind, at, edge, ram,
+                    comparisons, discards,
+                )  # fmt: skip
                 if left[unit, scan]
                 else NEVER
             )
@@ -295,7 +322,9 @@ def go_on(
     tick: int,
     r_size: int,
     s_size: int,
+    r_slots: int,
     partners: Ints,
+    orders: Ints,
     first: Ints,
     behind: Ints,
     at: Ints,
@@ -309,6 +338,7 @@ def go_on(
     next_core: Ints,
     ram: bool,
     comparisons: int,
+    discards: bool,
 ) -> int:
     """Let a core whose match was taken go on, from this tick.
 
@@ -326,7 +356,10 @@ def go_on(
         else:
             at[core, own] -= 1
         size = r_size if own else s_size
-        ahead[core, own] = matching_position(core, own, offsets, size, partners, at, edge, ram, comparisons)
+        ahead[core, own] = matching_position(
+            core, own, offsets, size, 0 if own else r_slots, partners, orders, first, behind, at, edge, ram, comparisons,
+            discards,
+        )  # fmt: skip
     else:
         ahead[core, own] = NEVER
         if left[core, 1 - own] == 0:

@@ -17,7 +17,7 @@ from handfast.engines.hardware.model.chain import new_chain
 from handfast.engines.hardware.model.pairs import Pairs
 from handfast.engines.hardware.model.pipelined import empty_stages
 from handfast.engines.hardware.model.tree import empty_tree
-from handfast.engines.hardware.options import ADAPTIVE, PIPELINED, TREE
+from handfast.engines.hardware.options import ADAPTIVE, DROP, PIPELINED, SUSPEND, TREE
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.errors import InternalError, SpecError, UnsupportedError
 
@@ -59,6 +59,8 @@ class ModelRun:
         idle: The cycle from which on the circuit says that every match has come out.
         taken: The cycle in which each step was taken.
         suspended: For how many cycles the cores stood still.
+        discarded: The numbers of the steps that were discarded; in `taken` they have the cycle in which they were.
+        dropped: How many results were dropped.
         highest: By FIFO the most it ever held. The FIFOs are in the order of `JoinCircuit.fifos`.
         levels: By FIFO and sample its level in cycle 0, every, 2 · every, … up to `idle`; None if not asked for.
     """
@@ -70,17 +72,20 @@ class ModelRun:
     idle: int
     taken: Ints
     suspended: int
+    discarded: Ints
+    dropped: int
     highest: Ints
     levels: NDArray[np.int64] | None
 
 
-def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 0) -> ModelRun:
+def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, every: int = 0, levels_every: int = 0) -> ModelRun:
     """Run a circuit from reset until it has given all results; its output is always taken.
 
     Args:
         shape: The circuit.
-        steps: What enters; each step is offered as soon as the one before it was taken.
+        steps: What enters.
         pairs: Which tuples match.
+        every: Step k is offered from cycle k · `every` on; with 0, as soon as the one before it was taken.
         levels_every: After how many cycles the levels of the FIFOs are looked at again; 0: they are not.
     """
     if shape.latency not in (1, 2):
@@ -97,8 +102,11 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 
     stages, stage_fifos = empty_stages(shape if network == loop.IN_STAGES else _SMALLEST)
     fifos = (tree_fifos, ring_fifos, stage_fifos)[network]
     state = loop.new_state(shape.delay)
+    admits = shape.admission == SUSPEND, shape.admission == DROP
     shifts = [own != STAYS for own in entering]
-    taken = np.full(len(entering[0]), -1, np.int64)
+    brings = (entering[0] >= 0) | (entering[1] >= 0)
+    taken = np.full(len(brings), -1, np.int64)
+    discarded = np.zeros(len(brings), np.bool_)
     words, cycles = np.empty(_ROOM, np.int64), np.empty(_ROOM, np.int64)
     samples = np.empty((_ROOM // len(fifos.level) + 1 if levels_every else 0, len(fifos.level)), np.int64)
     quiet = 1_000 + 8 * sum(shape.sizes)  # cycles: much longer than a step without a match
@@ -106,8 +114,8 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 
     sampled: list[Ints] = []
     while True:
         status = loop.advance(
-            state, chain, fifos, tree, ring, bufferless, stages, network, *shifts, taken, words, cycles, samples,
-            levels_every, quiet,
+            state, chain, fifos, tree, ring, bufferless, stages, network, *admits, *shifts, brings, every,
+            taken, discarded, words, cycles, samples, levels_every, quiet,
         )  # fmt: skip
         count = int(state.counts[loop.RESULTS])
         found.append((words[:count].copy(), cycles[:count].copy()))
@@ -127,6 +135,8 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, levels_every: int = 
         idle=int(state.counts[loop.CYCLE]),
         taken=taken,
         suspended=int(state.counts[loop.SUSPENDED]),
+        discarded=np.flatnonzero(discarded),
+        dropped=int(state.counts[loop.DROPPED]),
         highest=fifos.highest,
         levels=np.concatenate(sampled).T if levels_every else None,
     )
