@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from handfast.engines.hardware.adaptive import EAST, HOP_BITS, NORTH, WEST
-from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, lowest, put, put_in
+from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, kernel, lowest, put, put_in
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
@@ -83,7 +82,7 @@ def empty_adaptive(shape: CircuitShape) -> tuple[Ring, BufferlessTree, Fifos]:
     return ring, tree, empty_fifos([shape.network_buffer] * n, shape.margin, shape.latency)
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def run_bufferless_tree(
     now: int,
     children: Ints,
@@ -141,7 +140,7 @@ def run_bufferless_tree(
     return word
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def run_ring(
     now: int,
     north: Ints,
@@ -234,7 +233,7 @@ def run_ring(
                 put_in(visited, then, before)
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def clock_adaptive(
     then: int,
     parent: Ints,

@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints
+from handfast.engines.hardware.model.bits import Ints, kernel
 from handfast.engines.hardware.model.pairs import Partners
 from handfast.engines.hardware.options import EAGER, NESTED_LOOP, THROTTLE
 from handfast.engines.hardware.shape import CircuitShape
@@ -102,7 +101,7 @@ def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
     )
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def begin_scan(
     core: int,
     scan: int,
@@ -171,7 +170,7 @@ def begin_scan(
         at[core, scan] = stop - 1
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def matching_position(
     core: int,
     scan: int,
@@ -204,7 +203,7 @@ def matching_position(
     return offsets[scan] + (number if comparisons == 1 else number // comparisons)
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_count: int, tick: int) -> tuple[int, int]:
     """Begin a step on this tick of the clock.
 
@@ -281,7 +280,7 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
     return busy, finish
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def gather_offers(
     goes: bool,
     tick: int,
@@ -306,7 +305,7 @@ def gather_offers(
     return count
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def match_of(core: int, scan: Ints, entering: Ints, partners: Ints, at: Ints) -> int:
     """The match that a core offers as a word: the slot of R in the upper half, that of S in the lower."""
     own = scan[core]
@@ -316,7 +315,7 @@ def match_of(core: int, scan: Ints, entering: Ints, partners: Ints, at: Ints) ->
     return word
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def go_on(
     core: int,
     tick: int,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints, empty_set, put
+from handfast.engines.hardware.model.bits import Ints, empty_set, kernel, put
 
 NONE = -1  # no word; words are numbers from 0 on
 
@@ -50,7 +49,7 @@ def empty_fifos(depths: Sequence[int], margin: int, latency: int) -> Fifos:
     )
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def clock_fifo(
     i: int,
     depth: Ints,

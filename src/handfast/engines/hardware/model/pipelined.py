@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints, empty_sets, lowest, put, put_in
+from handfast.engines.hardware.model.bits import Ints, empty_sets, kernel, lowest, put, put_in
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.pipelined import PASSING
@@ -49,7 +48,7 @@ def empty_stages(shape: CircuitShape) -> tuple[Stages, Fifos]:
     return stages, empty_fifos([shape.network_buffer] * n, shape.margin, PASSING)
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def offer_to_stages(
     now: int,
     core: int,
@@ -79,7 +78,7 @@ def offer_to_stages(
     return True
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def run_stages(
     now: int,
     children: Ints,
@@ -134,7 +133,7 @@ def run_stages(
     return word
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def clock_stages(
     then: int,
     parent: Ints,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, lowest, put, put_in, remove, remove_from, set_of
+from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, kernel, lowest, put, put_in, remove, remove_from, set_of
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
@@ -93,7 +92,7 @@ def _children(n: int, fan_in: int) -> Ints:
     return children
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def read_output(
     cycle: int, root: int, front: Ints, popped: Ints, touched: Ints, free_at: Ints, cycles_per_result: int
 ) -> int:
@@ -107,7 +106,7 @@ def read_output(
     return word
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def run_states(
     groups: Ints,
     phase: Ints,
@@ -161,7 +160,7 @@ def run_states(
                     put_in(groups, group - 1 if group else cycles - 1, i)
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def run_arbiters(
     fed: Ints,
     closed: Ints,
@@ -190,7 +189,7 @@ def run_arbiters(
             put(touched, child)
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
 def clock_tree(
     parent: Ints,
     port: Ints,
