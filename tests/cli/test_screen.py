@@ -47,6 +47,14 @@ def test_a_pipe_gets_no_escapes_whatever_is_shown() -> None:
     assert ["… Spark starts", "soon", "half of it", "step 1: 7 rows"] == text.splitlines()[-4:]
 
 
+def test_a_log_gets_ten_lines_at_most_of_many_runs() -> None:
+    screen, file = of(terminal=False)
+    with screen.runs(200, "soon") as done:
+        for count in range(201):
+            done(count)
+    assert ["soon", *(f"{count} of 200 runs" for count in range(20, 201, 20))] == file.getvalue().splitlines()
+
+
 def test_a_terminal_gets_a_bar_that_moves_and_figures_that_change() -> None:
     screen, file = of(terminal=True)
     with screen.bar(10, "soon") as bar:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from handfast import __version__
+from handfast.cli.circuit.options import Asked, of_circuit
 from handfast.errors import HandfastError, SpecError
 
 if TYPE_CHECKING:
@@ -130,6 +131,197 @@ def run(file: _File, engine: _Engine = None) -> None:
         _runner(pipeline.engine).run(pipeline, Screen.of_output())
 
 
+@app.command()
+@of_circuit(runs=True)
+def simulate(
+    file: _File,
+    circuit: Asked,
+    vcd: Annotated[Path | None, typer.Option(help="A waveform to write.", show_default=False)] = None,
+) -> None:
+    """Run a pipeline's join as a circuit, on all rows its sources have now.
+
+    Shows cycles, how full the buffers got and how long the cores were
+    suspended, and compares the matches with the local engine's. Nothing is
+    written but the waveform.
+
+    The exit code is 0 if the matches are the same, and 1 if not. Needs the
+    'hardware' extra, and a C++ compiler for long runs.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.circuit.simulate import run
+        from handfast.cli.screen import Screen
+
+        equal = run(file, circuit, vcd=vcd, screen=Screen.of_output(), progress=Screen.of_errors())
+    raise typer.Exit(0 if equal else _FAILED)
+
+
+@app.command()
+@of_circuit(runs=False)
+def synthesize(
+    file: _File,
+    circuit: Asked,
+    family: Annotated[str, typer.Option(help="The FPGA: xc6v (Virtex-6) or ecp5.")] = "xc6v",
+    clock: Annotated[bool, typer.Option("--clock", help="Estimate the clock on an ECP5 as well; minutes.")] = False,
+    seeds: Annotated[int, typer.Option(help="How many times the clock is estimated, from other beginnings.")] = 3,
+    verilog: Annotated[Path | None, typer.Option(help="A file for the circuit's Verilog.", show_default=False)] = None,
+) -> None:
+    """Count what the circuit of a pipeline's join takes of an FPGA.
+
+    LUTs, flip-flops and RAM by part. The circuit is as large as the rows
+    need that the sources have now.
+
+    Takes a minute or several; results are kept, so that the next time is at
+    once. Needs the 'hardware' extra.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.circuit.synthesize import run
+        from handfast.cli.screen import Screen
+
+        if clock and seeds < 1:
+            raise SpecError(f"--seeds must be a positive number, not {seeds}")
+        run(
+            file,
+            circuit,
+            family=family,
+            seeds=seeds if clock else 0,
+            verilog_to=verilog,
+            screen=Screen.of_output(),
+            progress=Screen.of_errors(),
+        )
+
+
+@app.command()
+def sweep(
+    grid: Annotated[
+        Path | None,
+        typer.Argument(help="A TOML file of parameters, each a value or a list.", metavar="[GRID.TOML]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the rows and the picture.")] = Path("sweep"),
+    cores: Annotated[str | None, typer.Option(help="Join cores of the chain, like 16,32,64.")] = None,
+    segment: Annotated[str | None, typer.Option(help="Tuples of each stream that a core holds.")] = None,
+    scan: Annotated[str | None, typer.Option(help="How a core scans: immediate, eager.")] = None,
+    comparisons: Annotated[str | None, typer.Option(help="Tuples that a new one is compared with at a time.")] = None,
+    network: Annotated[str | None, typer.Option(help="How results are collected: tree, adaptive, pipelined.")] = None,
+    core_buffer: Annotated[str | None, typer.Option(help="Slots of the buffer behind a core, of a tree.")] = None,
+    network_buffer: Annotated[str | None, typer.Option(help="Slots of each buffer of the network.")] = None,
+    match_rate: Annotated[str | None, typer.Option(help="The part of each stream that matches, from 0 to 1.")] = None,
+    pattern: Annotated[str | None, typer.Option(help="Where these stand: random, gaussian, burst.")] = None,
+    seed: Annotated[str | None, typer.Option(help="Which random inputs.")] = None,
+    engine: Annotated[str, typer.Option(help="spark: a task for each; local: threads of this process.")] = "spark",
+    workers: Annotated[int, typer.Option(help="Configurations that run at a time.")] = 2,
+) -> None:
+    """Run a grid of circuits on the fast model, into Parquet.
+
+    Every combination of the parameters is run: by default as a Spark job with
+    a task for each. What is already in the folder is not run again, so that a
+    sweep that was stopped or killed goes on where it was. At the end, the best
+    circuit for each input as a table, and a picture.
+
+    Needs the 'hardware' and 'bench' extras, and for Spark the 'spark' extra
+    and Java 17 or newer.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.screen import Screen
+        from handfast.cli.sweep.grid import Grid
+        from handfast.cli.sweep.run import sweep as run_sweep
+
+        options = {
+            "cores": cores,
+            "segment": segment,
+            "scan": scan,
+            "comparisons": comparisons,
+            "network": network,
+            "core_buffer": core_buffer,
+            "network_buffer": network_buffer,
+            "match_rate": match_rate,
+            "pattern": pattern,
+            "seed": seed,
+        }
+        run_sweep(Grid.read(grid, options), out, engine=engine, cores=workers, screen=Screen.of_output())
+
+
+_reproduce = typer.Typer(help="Run the evaluation of a paper again.", no_args_is_help=True)
+app.add_typer(_reproduce, name="reproduce")
+_Results = Annotated[Path, typer.Option(help="The folder with what the benchmarks of circuits wrote down.")]
+
+
+@_reproduce.callback()
+def reproduce() -> None:
+    """Run the evaluation of a paper again."""
+
+
+@_reproduce.command()
+def thesis(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("thesis.html"),
+    quick: Annotated[bool, typer.Option(help="A small circuit: to see that it runs, not to compare.")] = False,
+    results: _Results = Path("benchmarks/results"),
+) -> None:
+    """Draw the figures of the thesis again, and compare its numbers.
+
+    Runs the circuits of its Chapters 4 to 6 on the fast model and writes one
+    HTML page: every figure about cycles and throughput, a table of what is
+    printed against ours, and what each choice that the text leaves open would
+    give otherwise. Area and clock are taken from the benchmarks' results.
+
+    The exit code is 0 if every printed claim holds, and 1 if not. Needs the
+    'hardware' and 'bench' extras.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.reproduce.run import holds
+        from handfast.cli.reproduce.run import reproduce as run_thesis
+        from handfast.cli.screen import Screen
+
+        found = run_thesis(out, quick=quick, results=results, screen=Screen.of_output())
+    raise typer.Exit(0 if holds(found) else _FAILED)
+
+
+@app.command()
+def size(
+    rate: Annotated[float, typer.Option(help="Tuples a second of each stream.", show_default=False)],
+    window: Annotated[
+        str, typer.Option(help="Tuples of a window, or of those of R and S: 100,200.", show_default=False)
+    ],
+    clock: Annotated[
+        float | None, typer.Option(help="The MHz within reach; nextpnr's estimate by default.", show_default=False)
+    ] = None,
+    cores: Annotated[str | None, typer.Option(help="Numbers of cores to look at, like 1,2,5,10.")] = None,
+    scan: Annotated[str, typer.Option(help="How a core scans: immediate or eager.")] = "immediate",
+    network: Annotated[str, typer.Option(help="How results are collected: tree, adaptive or pipelined.")] = "tree",
+    synthesize: Annotated[
+        bool, typer.Option("--synthesize", help="Count the cells of every circuit; minutes.")
+    ] = False,
+    results: _Results = Path("benchmarks/results"),
+) -> None:
+    """Show the circuits, and the software, that meet a demand.
+
+    For circuits: the clock that they need by the number of cores, their area
+    and how much they switch where that was counted, and which is best. For
+    software: the cores and the memory, from a short measurement on this
+    machine.
+    """
+    with _errors():
+        if synthesize:
+            _check_circuits()
+        from handfast.cli.screen import Screen
+        from handfast.cli.size.demand import Demand
+        from handfast.cli.size.run import size as run_size
+
+        run_size(
+            Demand.of(rate, window),
+            clock=clock,
+            cores=cores,
+            scan=scan,
+            network=network,
+            synthesise=synthesize,
+            results=results,
+            screen=Screen.of_output(),
+        )
+
+
 _bench = typer.Typer(help="Measure handfast on this machine.", no_args_is_help=True)
 app.add_typer(_bench, name="bench")
 
@@ -149,6 +341,13 @@ def scaling(
         from handfast.cli.screen import Screen
 
         run(out, quick=quick, screen=Screen.of_output())
+
+
+def _check_circuits() -> None:
+    """Refuse to go on without the extra, before anything imports Amaranth."""
+    from handfast.engines.hardware import toolchain
+
+    toolchain.version("amaranth")
 
 
 class _Runner(Protocol):

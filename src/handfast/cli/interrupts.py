@@ -33,13 +33,19 @@ class Interrupts:
         if self._asked:
             raise KeyboardInterrupt
 
-    def wait_for(self, work: Callable[[], T], *, cancel: Callable[[], None]) -> T:
-        """Do the work on a thread of its own and give its result; if the user asks to stop, `cancel` ends it early."""
+    def wait_for(
+        self, work: Callable[[], T], *, cancel: Callable[[], None], meanwhile: Callable[[], None] = lambda: None
+    ) -> T:
+        """Do the work on a thread of its own and give its result; if the user asks to stop, `cancel` ends it early.
+
+        `meanwhile` is called now and then as long as the work goes on.
+        """
         with ThreadPoolExecutor(1) as worker:
             done = worker.submit(work)
             try:
                 while not wait([done], _LOOK).done:
                     self.check()
+                    meanwhile()
             except KeyboardInterrupt:
                 while not wait([done], _LOOK).done:  # again and again: what is to be cancelled may not have begun
                     cancel()

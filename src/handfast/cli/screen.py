@@ -110,12 +110,18 @@ class Screen:
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
         """Show that something is under way."""
-        if self._is_live:
-            with self._console.status(what):
-                yield
-        else:
-            self.say(f"… {what}")
+        with self.stages() as begins:
+            begins(what)
             yield
+
+    @contextmanager
+    def stages(self) -> Iterator[Callable[[str], None]]:
+        """Show what is under way, one thing after the other; the function given takes what begins."""
+        if self._is_live:
+            with self._console.status("") as status:
+                yield lambda what: status.update(what)
+        else:
+            yield lambda what: self.say(f"… {what}")
 
     @contextmanager
     def bar(self, total: int, hint: str) -> Iterator[Callable[[int, str], None]]:
@@ -135,6 +141,20 @@ class Screen:
                 live.update(Group(bar, Text(line)))
 
             yield show
+
+    @contextmanager
+    def runs(self, total: int, hint: str) -> Iterator[Callable[[int], None]]:
+        """Show how many of so many runs are done; the function given takes that number. In a log, ten lines at most."""
+        said = 0
+        with self.bar(total, hint) as show:
+
+            def done(count: int) -> None:
+                nonlocal said
+                if self._is_live or count * 10 // total > said:
+                    said = count * 10 // total
+                    show(count, f"{count:,} of {total:,} runs")
+
+            yield done
 
     @contextmanager
     def figures(self) -> Iterator[Callable[[str, Iterable[tuple[str, str]]], None]]:

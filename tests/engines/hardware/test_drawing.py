@@ -22,6 +22,19 @@ trades ──▶ │ 4 of trades │ ──▶ │ 4 of trades │ ──▶ │
                                       │
                                    results"""
 
+STAGES = """\
+      ┌────────┐     ┌────────┐
+      │ core 0 │     │ core 1 │
+r ──▶ │ 4 of r │ ──▶ │ 4 of r │
+      │ 4 of s │ ◀── │ 4 of s │ ◀── s
+      └────────┘     └────────┘
+           │              │
+          [5]            [5]  results that fit behind each
+           └──────┬───────┘
+tree of 1 merger, 1 level, a register in each
+                  │
+               results"""
+
 NESTED_LOOP = """\
       ┌──────────┐     ┌──────────┐
       │  unit 0  │     │  unit 1  │
@@ -40,9 +53,10 @@ r ──▶ │  scans   │     │  scans   │
     ("shape", "names", "picture"),
     [
         (CircuitShape(cores=3, sizes=(4, 16), network="adaptive", network_buffer=5), ("trades", "asks"), RING),
+        (CircuitShape(cores=2, sizes=(4, 4), network="pipelined", network_buffer=5), ("r", "s"), STAGES),
         (CircuitShape(cores=1, sizes=(100, 200), algorithm="nested_loop", core_buffer=7), ("r", "s"), NESTED_LOOP),
     ],
-    ids=["a chain with a ring", "the nested loop"],
+    ids=["a chain with a ring", "a chain with a pipelined network", "the nested loop"],
 )
 def test_the_picture_shows_every_part_in_its_place(shape: CircuitShape, names: tuple[str, str], picture: str) -> None:
     assert picture.splitlines() == draw(shape, names)

@@ -33,7 +33,7 @@ ASKED: dict[str, Any] = {"on": "r.k = s.k", "window": "2 rows", "time": "ts", "e
         ({"options": hf.HardwareOptions(cores=2, segment=1), "window": "3 rows"}, "it takes segment=2, or more cores"),
         ({"options": hf.HardwareOptions(cores=1, segment=1), "window": "9 seconds"}, "holds up to 3 tuples"),
         ({"options": hf.HardwareOptions(admission="throttle")}, "gives every match.*'throttle'.*`handfast simulate`"),
-        ({"options": hf.HardwareOptions(admission="drop")}, "use admission='suspend', or `handfast simulate`"),
+        ({"options": hf.HardwareOptions(admission="drop", network="tree")}, "use admission='suspend', or `handfast simulate`"),
     ],
 )
 def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -116,8 +116,8 @@ join of r and s on hardware
              because what has a slot is what the windows hold
   bits       68 for a tuple of r, 68 for a tuple of s, 4 for a result
              what the predicate reads travels (r.k, s.k), and each tuple's place, which stands for its row
-  network    tree of mergers; buffers of 8, and of 8 behind every core
-             it is the smallest; with many matches the adaptive one is faster
+  network    pipelined: buffers of 8 behind every core, then mergers of one register each
+             because a result leaves in every cycle, and one that meets no other is out after 1 cycle
   admission  suspend
              all stand still while a buffer has 3 free slots or fewer
   result     r_ts, r_k, r_price, r_name, s_ts, s_k, s_price, s_name, match_time"""
@@ -142,7 +142,7 @@ def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> No
     ("asked", "choice", "reason"),
     [
         (
-            {"admission": "throttle"},
+            {"admission": "throttle", "network": "tree"},
             "throttle, with a step every 2 cycles",
             "steps are discarded and counted while a buffer behind a core has 3 free slots or fewer, or a core is busy",
         ),
@@ -152,7 +152,7 @@ def test_explain_names_the_two_units_and_the_stamps_where_there_are_some() -> No
             "while a buffer has 1 free slot or fewer",
         ),
         (
-            {"admission": "drop"},
+            {"admission": "drop", "network": "tree"},
             "drop",
             "results are dropped from a buffer behind a core and counted where others come",
         ),
@@ -164,3 +164,8 @@ def test_explain_says_what_a_circuit_loses(asked: dict[str, Any], choice: str, r
     assert "eager: both segments at the same time, 1 comparison at a time in each" in said
     assert f"admission  {choice}\n" in said
     assert reason in said
+
+
+def test_explain_says_which_clock_the_cycles_are_of() -> None:
+    said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2, merge_clock=3))
+    assert "a step takes 21 cycles of the network's clock, which is 3 times faster, and more" in said

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.agreement.test_hardware import check_seeds
+from tests.engines.hardware.test_clocks import check_slow_chain
 from tests.engines.hardware.test_comparisons import check_comparisons
 from tests.engines.hardware.test_handshake import check_chain, check_count_window
 from tests.engines.hardware.test_join_core import check_core
@@ -47,6 +48,11 @@ def comparing(broken: Any) -> None:
     check_comparisons(broken.Comparisons, 3)
 
 
+def slow(broken: Any) -> None:
+    """test_a_slow_chain_does_what_a_chain_does_in_every_so_many_cycles."""
+    check_slow_chain(broken.SlowChain, "immediate", 2)
+
+
 def throttled(broken: Any) -> None:
     """test_a_throttled_circuit_finds_all_matches_of_what_it_admits."""
     check_throttled(THROTTLE)
@@ -57,9 +63,9 @@ def dropping(broken: Any) -> None:
     check_dropping(DROP)
 
 
-def segment(form: str, at_once: int = 1) -> Check:
+def segment(form: str, at_once: int = 1, size: int = 3) -> Check:
     """test_a_segment_holds_the_last_slots_that_entered."""
-    return lambda broken: check_segment(getattr(broken, form), 3, at_once)
+    return lambda broken: check_segment(getattr(broken, form), size, at_once)
 
 
 def agreement(*seeds: int) -> Check:
@@ -102,12 +108,17 @@ MUTANTS: list[tuple[str, str, str, Check]] = [
         segment("RamSegment", at_once=2),
     ),
     ("segment", "self.shift & (bank == number)", "self.shift", segment("RamSegment", at_once=2)),
-    ("segment", "Mux(self.shift, following, group)", "group", segment("RamSegment")),
+    ("segment", "Mux(self.shift, group, following)", "group", segment("RamSegment")),
+    ("segment", "Array(ahead)[following_bank]", "Array(ahead)[bank]", segment("RamSegment", at_once=2)),
+    ("segment", "self.entering if self.size == 1 else ", "", segment("RamSegment", size=1)),
     ("top", "chain.ready & (new == 0)", "chain.ready", lambda broken: check_idle(broken.JoinCircuit, "tree", 1, 1)),
     ("top", "chain.ready & (new == 0)", "(new == 0)", lambda broken: check_idle(broken.JoinCircuit, "tree", 3, 2)),
+    ("clocks", "found.valid & works", "found.valid", slow),  # a result leaves more than once
+    ("clocks", "chain.steps.ready & works", "chain.steps.ready", slow),  # a step is taken that the chain does not see
+    ("clocks", "EnableInserter(works)(chain)", "chain", slow),
     # the flush is discarded, and the last tuples never meet
-    ("top", "Mux(brings, Cat(~chain.steps.ready, *crowded), 0)", "Cat(~chain.steps.ready, *crowded)", throttled),
-    ("top", "Cat(~chain.steps.ready, *crowded)", "Cat(0, *crowded)", lambda broken: check_busy(1, [1, 3, 5])),
+    ("top", "Mux(brings, Cat(~chain.ready, *crowded), 0)", "Cat(~chain.ready, *crowded)", throttled),
+    ("top", "Cat(~chain.ready, *crowded)", "Cat(0, *crowded)", lambda broken: check_busy(1, [1, 3, 5])),
     ("top", "buffer.almost_full & self.chain", "self.chain", lambda broken: check_room()),
     ("top", ".ready) - drops)", ".ready))", dropping),  # dropped results are waited for
     ("admission", "& self.crowded[k] & ~output.ready)", "& self.crowded[k])", dropping),  # counted, and yet taken

@@ -47,6 +47,7 @@ def matches(shape: CircuitShape, steps: list[Step]) -> list[tuple[int, int]]:
         replace(THROTTLE, scan="eager", comparisons=2),
         replace(THROTTLE, cores=3, sizes=(1, 3), scan="eager", network="adaptive", network_buffer=3),
         replace(THROTTLE, cores=1, sizes=(3, 2), algorithm="nested_loop"),
+        replace(THROTTLE, scan="eager", merge_clock=2, cycles_per_result=5),
     ],
 )
 def test_a_throttled_circuit_finds_all_matches_of_what_it_admits(shape: CircuitShape) -> None:
@@ -78,7 +79,9 @@ def check_busy(sooner: int, discarded: list[int]) -> None:
     assert discarded == run(THROTTLE, steps, every=THROTTLE.cycles_per_step - sooner).discarded
 
 
-@pytest.mark.parametrize("shape", [DROP, replace(DROP, scan="eager", comparisons=2), replace(DROP, margin=1)])
+@pytest.mark.parametrize(
+    "shape", [DROP, replace(DROP, scan="eager", comparisons=2), replace(DROP, margin=1), replace(DROP, merge_clock=2)]
+)
 def test_what_is_dropped_is_counted_and_all_else_comes_out(shape: CircuitShape) -> None:
     check_dropping(shape)
 
@@ -87,7 +90,9 @@ def check_dropping(shape: CircuitShape) -> None:
     dropped = 0
     for seed, keys in enumerate((1, 1, 4)):
         steps = [*random_steps(random.Random(seed), 40, keys), *[(EMPTY, EMPTY)] * shape.flush]
-        slow = replace(shape, cycles_per_result=6)  # an output channel that all results do not fit through
+        slow = replace(
+            shape, cycles_per_result=6 * shape.merge_clock
+        )  # an output channel that all results do not fit through
         outcome = run(slow, steps, every=0)
         expected, found = Counter(matches(shape, steps)), Counter(map(LAYOUT.pair, outcome.results))
         assert found <= expected

@@ -18,6 +18,7 @@ import handfast as hf
         ({"algorithm": "hash"}, "is one of 'handshake', 'nested_loop', not 'hash'"),
         ({"segment": 0}, "positive number of tuples, not 0"),
         ({"comparisons": 0}, r"HardwareOptions\(comparisons=…\) must be a positive number, not 0"),
+        ({"merge_clock": 0}, r"HardwareOptions\(merge_clock=…\) must be a positive number, not 0"),
         ({"scan": "lazy"}, "is one of 'immediate', 'eager', not 'lazy'"),
         ({"scan": "eager", "algorithm": "nested_loop"}, "scans both windows at the same time: leave it out"),
         ({"network": "star"}, "is one of 'tree', 'adaptive', 'pipelined', not 'star'"),

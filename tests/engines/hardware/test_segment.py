@@ -38,7 +38,9 @@ def check_segment(form: type[Segment], size: int, at_once: int = 1) -> None:
                 assert held[0] == ctx.get(segment.leaving.as_value())
                 await ctx.tick()
                 held.append(slot)
-            ctx.set(segment.shift, 0)
+                ctx.set(segment.shift, 0)
+                assert held[0] == ctx.get(segment.leaving.as_value())
+                await ctx.tick()  # no two shifts without a cycle between them
             read = []
             for index in range(segment.groups):
                 ctx.set(segment.index, index)

@@ -36,19 +36,29 @@ def eager() -> JoinCircuit:
     return shape.build(LAYOUT, same_key)
 
 
+def slow_chain() -> JoinCircuit:
+    shape = CircuitShape(
+        cores=CORES, sizes=(SIZE, SIZE), ram=True, scan="eager", core_buffer=4, network_buffer=4, merge_clock=3
+    )
+    return shape.build(LAYOUT, same_key)
+
+
 def admits(admission: str) -> Callable[[], JoinCircuit]:
     shape = CircuitShape(cores=CORES, sizes=(SIZE, SIZE), core_buffer=4, network_buffer=4, admission=admission)
     return lambda: shape.build(LAYOUT, same_key)
 
 
 def circuit_of(kind: str) -> JoinCircuit:
-    made = {"nested loop": nested_loop, "three at a time": three_at_a_time, "eager": eager}
+    made = {"nested loop": nested_loop, "three at a time": three_at_a_time, "eager": eager, "slow chain": slow_chain}
     made |= {admission: admits(admission) for admission in ("throttle", "drop")}
     return made[kind]() if kind in made else circuit(kind, CORES, SIZE, 4, 3)
 
 
+KINDS = ["tree", "adaptive", "pipelined", "nested loop", "three at a time", "eager", "slow chain", "throttle", "drop"]
+
+
 @pytest.mark.usefixtures("yosys")
-@pytest.mark.parametrize("kind", ["tree", "adaptive", "nested loop", "three at a time", "eager", "throttle", "drop"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> None:
     for seed, keys in enumerate((1, 1, 2, 5)):
         steps: list[Step] = random_steps(random.Random(seed), 25, keys)
@@ -65,6 +75,6 @@ def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> No
 
 
 @pytest.mark.usefixtures("yosys")
-@pytest.mark.parametrize("kind", ["tree", "adaptive", "nested loop", "three at a time", "eager", "throttle", "drop"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_verilog_of_the_whole_circuit_is_lint_clean(kind: str) -> None:
     verilator.lint(verilog.export(circuit_of(kind)))

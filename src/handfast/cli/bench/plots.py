@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from handfast.errors import missing_extra
+from handfast.cli.drawing import new_figure, save_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_INCHES, _DPI = (9.0, 6.0), 100  # 900 × 600 pixels
 _MEASURED, _MODELLED, _LAW, _PAPER = "#0b6e99", "#d1495b", "#8d99ae", "#2b2d42"
 _BARS = "#0b6e99"
 _LEAST_SECONDS = 1e-6  # a logarithmic axis has no zero, and a clock that reads it saw less than this
@@ -28,7 +26,7 @@ def scaling(path: Path, measured: Series, modelled: Series, law: Series, paper: 
 
     A small picture inside shows the cores that were measured, or that the paper had: beside a thousand they vanish.
     """
-    figure = _figure()
+    figure = new_figure()
     from matplotlib.ticker import MaxNLocator
 
     axes = figure.add_subplot()
@@ -50,12 +48,12 @@ def scaling(path: Path, measured: Series, modelled: Series, law: Series, paper: 
         inside.set_title(f"up to {near} cores (linear scale)", fontsize=9)
         inside.tick_params(labelsize=8)
     axes.legend(loc="upper left", ncols=2, frameon=False)
-    _save(figure, path)
+    save_png(figure, path)
 
 
 def bars(path: Path, title: str, ylabel: str, values: Mapping[str, float]) -> None:
     """Draw one bar for every name, with its value: SIMD on and off [HSJ Fig. 15], the local joins [000 Fig. 9]."""
-    figure = _figure()
+    figure = new_figure()
     axes = figure.add_subplot()
     drawn = axes.bar(list(values), list(values.values()), width=0.55, color=_BARS, label="measured")
     axes.bar_label(drawn, labels=[_short(value) for value in values.values()], padding=3)
@@ -67,7 +65,7 @@ def bars(path: Path, title: str, ylabel: str, values: Mapping[str, float]) -> No
     axes.set_axisbelow(True)
     axes.grid(axis="y", alpha=0.3)
     axes.legend(loc="best", frameon=False)
-    _save(figure, path)
+    save_png(figure, path)
 
 
 def bubble(path: Path, by_age: NDArray[Any], by_size: NDArray[Any], times: NDArray[Any]) -> None:
@@ -75,7 +73,7 @@ def bubble(path: Path, by_age: NDArray[Any], by_size: NDArray[Any], times: NDArr
 
     The segments are arrays by time and core, as `model.bubble` gives them.
     """
-    figure = _figure()
+    figure = new_figure()
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import MaxNLocator
 
@@ -96,12 +94,12 @@ def bubble(path: Path, by_age: NDArray[Any], by_size: NDArray[Any], times: NDArr
     bar.set_ticks(ticks, labels=[f"≤ {ticks[0]:,}", *map(_thousands, ticks[1:])])
     bar.minorticks_off()
     figure.suptitle("Where the tuples are when a burst enters a time-based window (modelled)")
-    _save(figure, path)
+    save_png(figure, path)
 
 
 def latency(path: Path, series: Mapping[str, ArrayLike]) -> None:
     """Draw what share of the matches was given within so many seconds of the second tuple's arrival, by mode."""
-    figure = _figure()
+    figure = new_figure()
     axes = figure.add_subplot()
     for name, seconds in series.items():
         ordered = np.maximum(np.sort(np.asarray(seconds, dtype=float)), _LEAST_SECONDS)
@@ -118,26 +116,10 @@ def latency(path: Path, series: Mapping[str, ArrayLike]) -> None:
     axes.set_title("How soon a match is given, by way of forwarding (measured)")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    _save(figure, path)
+    save_png(figure, path)
 
 
 # -- pieces --------------------------------------------------------------------------------------
-
-
-def _figure() -> Figure:
-    """An empty figure that belongs to no window: saving draws it with Agg, and there is no state to share."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("Plots need", "bench", error.name or "matplotlib") from error
-    figure = Figure(figsize=_INCHES, dpi=_DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: Figure, path: Path) -> None:
-    figure.savefig(path, format="png")
 
 
 def _rates(axes: Axes, measured: Series, modelled: Series, law: Series, paper: Series) -> None:

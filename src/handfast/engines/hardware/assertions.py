@@ -11,6 +11,7 @@ import re
 
 _CHECK = re.compile(r"^  cell \$check .*?^  end$", re.MULTILINE | re.DOTALL)
 _TRIGGER = re.compile(r"^    (parameter \\TRG_\w+|connect \\TRG) .*\n", re.MULTILINE)
+_FORMAT = re.compile(r'^    parameter \\FORMAT "([^"]*)"$', re.MULTILINE)
 _CLOCK = re.compile(r"^  wire width 1 input \d+  \\clk$", re.MULTILINE)
 _MODULE = re.compile(r"^module \\(\S+)\n", re.MULTILINE)
 
@@ -61,7 +62,18 @@ def in_each_step(rtlil: str) -> str:
 
 def count(rtlil: str) -> int:
     """How many assertions there are."""
-    return sum('parameter \\FLAVOR "assert"' in cell[0] for cell in _CHECK.finditer(rtlil))
+    return len(_words(rtlil))
+
+
+def claims(rtlil: str) -> list[str]:
+    """What the assertions say, each once and in alphabetical order."""
+    return sorted(set(_words(rtlil)))
+
+
+def _words(rtlil: str) -> list[str]:
+    """The words of every assertion; empty where it has none."""
+    cells = [cell[0] for cell in _CHECK.finditer(rtlil) if 'parameter \\FLAVOR "assert"' in cell[0]]
+    return [_FORMAT.findall(cell)[0] for cell in cells]
 
 
 def _triggered(text: str, trigger: str) -> str:

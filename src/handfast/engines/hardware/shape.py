@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from handfast.engines.hardware.adaptive import NORTH_LAST, PORT_TIES, AdaptiveNetwork, NorthLast, Order
 from handfast.engines.hardware.admission import DELAY
+from handfast.engines.hardware.clocks import SlowChain
 from handfast.engines.hardware.comparisons import Matches
 from handfast.engines.hardware.fifo import LATENCY, MARGIN, Fifo
 from handfast.engines.hardware.handshake import Handshake
@@ -54,6 +55,8 @@ class CircuitShape:
         stage_fan_in: Inputs of the mergers of a pipelined network.
         delay: Flip-flops between the flags of the FIFOs and the cores; see `Suspend`.
         admission: "suspend", "throttle" or "drop"; see `JoinCircuit`.
+        merge_clock: How many times faster than the chain everything else is clocked; see `SlowChain`. Cycles are those
+            of the faster clock.
     """
 
     cores: int
@@ -78,6 +81,7 @@ class CircuitShape:
     stage_fan_in: int = STAGE_FAN_IN
     delay: int = DELAY
     admission: str = SUSPEND
+    merge_clock: int = 1
 
     @property
     def inputs(self) -> int:
@@ -99,14 +103,17 @@ class CircuitShape:
     def cycles_per_step(self) -> int:
         """How many cycles a step takes that shifts both streams, where no result has to wait."""
         if self.algorithm == NESTED_LOOP:
-            return 3 + max(self.groups)
-        return 1 + max(self.groups) if self.scan == EAGER else 5 + sum(self.groups)
+            cycles = 3 + max(self.groups)
+        else:
+            cycles = 1 + max(self.groups) if self.scan == EAGER else 5 + sum(self.groups)
+        return cycles * self.merge_clock
 
     def build(self, layout: JoinLayout, matches: Matches) -> JoinCircuit:
         """The circuit, for tuples that lie so in bits and match by this logic."""
+        chain = self._chain(layout, matches)
         network, buffers = self._network(layout.result_width)
         return JoinCircuit(
-            chain=self._chain(layout, matches),
+            chain=chain if self.merge_clock == 1 else SlowChain(chain, ratio=self.merge_clock),
             network=network,
             buffers=buffers,
             delay=self.delay,

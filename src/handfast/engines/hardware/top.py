@@ -9,6 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from handfast.engines.hardware.admission import COUNT_BITS, DELAY, Drop, Suspend, Throttle
+from handfast.engines.hardware.clocks import SlowChain
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.handshake import Handshake
 from handfast.engines.hardware.nested_loop import NestedLoop
@@ -23,16 +24,17 @@ class JoinCircuit(wiring.Component):
 
     - "suspend": all cores stand still while any FIFO was almost full so many cycles ago; see `Suspend`.
     - "throttle": no core is ever suspended. A step that brings a tuple is discarded and counted in the cycle in which
-      it is offered, if in that cycle the FIFO behind any core is almost full (the network's flag counts where there is
-      no such FIFO), or if not all cores wait for a step. A step without a tuple, of the flush, is never discarded, and
-      waits. The margin that [000 A.3] takes is `throttle_margin`.
+      it is first offered, if in that cycle the FIFO behind any core is almost full (the network's flag counts where
+      there is no such FIFO), or if not all cores wait for a step. Else it is taken, at once or in the next cycle in
+      which a slower chain works. A step without a tuple, of the flush, is never discarded, and waits. The margin that
+      [000 A.3] takes is `throttle_margin`.
     - "drop": no core is ever suspended. Where a core offers a result and the FIFO behind it is almost full, the oldest
       result in that FIFO is dropped and counted, if it can be read and the network does not take it; see `Drop`.
 
     Either way a result that is not taken is offered again, so none is lost unless it is dropped.
 
     Args:
-        chain: The join cores, or the two units of the nested-loop join.
+        chain: The join cores, or the two units of the nested-loop join; or either with a slower clock.
         network: Any merging network with an input for each core.
         buffers: The FIFO behind each core; empty where the cores give their results to the network directly
             [OGE §6.2.1].
@@ -54,7 +56,7 @@ class JoinCircuit(wiring.Component):
     def __init__(
         self,
         *,
-        chain: Handshake | NestedLoop,
+        chain: Handshake | NestedLoop | SlowChain,
         network: Any,
         buffers: list[Fifo],
         delay: int = DELAY,
@@ -78,6 +80,12 @@ class JoinCircuit(wiring.Component):
                 "dropped": Out(COUNT_BITS),
             }
         )
+
+    @property
+    def silence(self) -> int:
+        """More cycles than the circuit ever works without a word that moves: than a step without a match takes."""
+        ratio = self.chain.ratio if isinstance(self.chain, SlowChain) else 1
+        return ratio * (1_000 + 8 * sum(self.chain.sizes))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -126,7 +134,7 @@ class JoinCircuit(wiring.Component):
         brings = Signal()  # the step at the entrance brings a tuple
         m.d.comb += [
             brings.eq(step.r.valid | step.s.valid),
-            throttle.throttle.eq(Mux(brings, Cat(~chain.steps.ready, *crowded), 0)),
+            throttle.throttle.eq(Mux(brings, Cat(~chain.ready, *crowded), 0)),
             self.discarded.eq(throttle.discarded),
         ]
         return throttle

@@ -1,0 +1,122 @@
+"""Does the area of the circuit grow in proportion to its cores?
+
+The circuit is the thesis' [OGE §4.5.1, §6.3.1]: an equi-join on 32-bit keys, 64-bit tuples, segments of 8, cores from 2 to
+32, with the tree of mergers (buffers of 8 behind cores and of 4 in mergers, as in its §4.5.2) and with the adaptive
+network (buffers of 8). Cells are counted by Yosys for Virtex-6, the thesis' family. Its own numbers, from Xilinx ISE
+13.1, stand beside: its result tuples have 96 bits, ours 62, and its FIFOs are in block RAM, ours in LUTs, which hold 32
+words each. A straight line is fitted so that the squares of the relative deviations are least. The clock is
+nextpnr's on an ECP5, another family than the thesis'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+import handfast as hf
+from benchmarks.circuit import equi_join, write_down
+from handfast.engines.hardware import synthesize
+from handfast.engines.hardware.top import JoinCircuit
+
+CORES = (2, 4, 8, 16, 32)
+SEGMENT = 8
+BUFFERS = {"tree": {"core_buffer": 8, "network_buffer": 4}, "adaptive": {"network_buffer": 8}}
+LIMIT = 0.05  # the largest deviation from a straight line
+
+# [OGE Table 4.2] and [OGE Table 6.1], slice registers and slice LUTs; block RAM at n = 32 from the text of §6.3.2
+PRINTED: dict[str, dict[str, tuple[int, ...]]] = {
+    "tree": {"ff": (3_682, 7_106, 13_949, 27_763, 58_212), "lut": (2_654, 5_281, 9_281, 18_260, 34_467)},
+    "adaptive": {"ff": (4_371, 8_358, 16_347, 32_323, 64_526), "lut": (4_594, 8_784, 17_130, 35_051, 68_216)},
+}
+TABLE = {"tree": "Table 4.2", "adaptive": "Table 6.1"}
+BLOCK_RAM = {"tree": 126, "adaptive": 64}
+
+
+def circuit(network: str, cores: int) -> JoinCircuit:
+    """The thesis' circuit with so many cores."""
+    options = hf.HardwareOptions(cores=cores, segment=SEGMENT, network=network, **BUFFERS[network])
+    return equi_join(SEGMENT * cores, options).build()
+
+
+def areas(network: str) -> dict[str, Any]:
+    """LUTs, flip-flops and RAM by cores, and the seconds that each synthesis took."""
+    found: dict[str, Any] = {"cores": list(CORES), "lut": [], "ff": [], "lut_ram": [], "block_ram": [], "seconds": []}
+    for cores in CORES:
+        start = time.perf_counter()
+        total = synthesize.area(circuit(network, cores), family="xc6v").total
+        found["seconds"].append(round(time.perf_counter() - start, 1))
+        for kind in ("lut", "ff", "lut_ram", "block_ram"):
+            found[kind].append(getattr(total, kind))
+        print(f"{network}, {cores} cores: {total.lut:,} LUT, {total.ff:,} FF", flush=True)
+    return found
+
+
+def line(cores: tuple[int, ...], counts: list[int]) -> dict[str, float]:
+    """The straight line through counts: cells for a core, cells besides, and the largest relative deviation."""
+    slope, start = np.polyfit(cores, counts, 1, w=1 / np.array(counts))
+    deviation = np.abs((slope * np.array(cores) + start) / np.array(counts) - 1)
+    return {"each": round(slope, 1), "besides": round(start, 1), "deviation": round(float(deviation.max()), 4)}
+
+
+def clocks(sizes: list[int]) -> dict[str, Any]:
+    """nextpnr's clock for a few numbers of cores, over three seeds."""
+    found: dict[str, Any] = {}
+    for network in BUFFERS:
+        for cores in sizes:
+            clock = synthesize.clock(circuit(network, cores), progress=lambda what: print(f"  {what}", flush=True))
+            about = {"mhz": dict(clock.mhz), "median": clock.median, "spread": round(clock.spread, 2)}
+            found.setdefault(network, {})[cores] = about
+            print(f"{network}, {cores} cores: {clock.median:.1f} MHz, spread {clock.spread:.1f}", flush=True)
+    return found
+
+
+def report(found: dict[str, Any], clock: dict[str, Any]) -> None:
+    """Print the tables and the answer, and write both down."""
+    worst = 0.0
+    for network, own in found.items():
+        print(f"\n{network}: ours (Yosys, xc6v) beside [OGE {TABLE[network]}] (ISE 13.1)")
+        print(f"{'cores':>5}{'LUT':>9}{'printed':>9}{'':>7}{'FF':>9}{'printed':>9}{'':>7}{'RAM LUT':>9}{'s':>7}")
+        for k, cores in enumerate(CORES):
+            row = f"{cores:>5}"
+            for kind in ("lut", "ff"):
+                ours, printed = own[kind][k], PRINTED[network][kind][k]
+                row += f"{ours:>9,}{printed:>9,}{ours / printed:>7.0%}"
+            print(f"{row}{own['lut_ram'][k]:>9,}{own['seconds'][k]:>7.0f}")
+        own["line"] = {kind: line(CORES, own[kind]) for kind in ("lut", "ff", "lut_ram")}
+        own["printed"] = PRINTED[network] | {"block_ram_at_32": BLOCK_RAM[network], "source": f"[OGE {TABLE[network]}]"}
+        own["printed_line"] = {kind: line(CORES, list(counts)) for kind, counts in PRINTED[network].items()}
+        for kind, about in own["line"].items():
+            print(f"  {kind}: {about['each']:,} a core and {about['besides']:,}; off by {about['deviation']:.1%} at most")
+        worst = max(worst, *(own["line"][kind]["deviation"] for kind in ("lut", "ff")))
+    seconds = sum(sum(own["seconds"]) for own in found.values())
+    answer = (
+        f"LUTs and flip-flops over {CORES[0]} to {CORES[-1]} cores are within {worst:.1%} of a straight line, with both "
+        f"networks; all {len(CORES) * len(found)} syntheses took {seconds / 60:.0f} minutes"
+    )
+    print(f"\n{answer}")
+    assert worst <= LIMIT, f"{worst:.1%} is more than {LIMIT:.0%}"
+    figures = {"answer": answer, "deviation": worst, "limit": LIMIT, "area": found, "clock_ecp5": clock}
+    write_down("circuit_area", (__doc__ or "").splitlines()[0], figures)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clock", type=int, nargs="*", default=[2, 4], help="cores to estimate a clock for; minutes")
+    sizes = parser.parse_args().clock
+    kept = os.environ.get("HANDFAST_CACHE")
+    with tempfile.TemporaryDirectory() as folder:  # nothing is taken from before, so that the time is that of synthesis
+        os.environ["HANDFAST_CACHE"] = folder
+        found = {network: areas(network) for network in BUFFERS}
+    os.environ.pop("HANDFAST_CACHE")
+    if kept is not None:
+        os.environ["HANDFAST_CACHE"] = kept
+    report(found, clocks(sizes))
+
+
+if __name__ == "__main__":
+    main()

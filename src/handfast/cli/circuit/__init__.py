@@ -1,0 +1,1 @@
+"""A pipeline's join as a circuit: `handfast simulate` and `handfast synthesize`."""

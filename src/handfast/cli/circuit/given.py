@@ -1,0 +1,58 @@
+"""What a command about circuits is given: a pipeline's join, all rows its sources have now, and the circuit for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from handfast.cli.circuit.options import Asked, circuit_options
+from handfast.connectors.local import open_source
+from handfast.connectors.pipeline import Pipeline
+from handfast.engines.hardware.engine import Job, prepare
+from handfast.errors import SpecError
+from handfast.flow.batch import as_table
+from handfast.spec.join import JoinSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A join of bounded tables, and the circuit for it."""
+
+    spec: JoinSpec
+    tables: dict[str, pa.Table]
+    job: Job
+
+    @staticmethod
+    def read(file: Path, circuit: Asked) -> Given:
+        """Read a pipeline and its rows; its sink is not touched."""
+        pipeline = Pipeline.read(file, engine="local")
+        options = circuit_options(circuit, cores=pipeline.cores)
+        pipeline.spec.check_bounded()
+        sources = pipeline.sources.items()
+        tables = {name: as_table(open_source(source).take_all(), name) for name, source in sources}
+        job = prepare(pipeline.spec, tables, options)
+        if not isinstance(job, Job):
+            empty = next((name for name, table in tables.items() if not len(table)), None)
+            which = f"Stream {empty!r} has no rows" if empty else "A stream has no row with a valid time"
+            raise SpecError(f"{which}, and a circuit is as large as the rows that it is made for need; give it some")
+        return Given(pipeline.spec, tables, job)
+
+    @property
+    def rows(self) -> str:
+        """How many rows there are, in words."""
+        return ", ".join(f"{len(table):,} of {name}" for name, table in self.tables.items())
+
+    @property
+    def circuit(self) -> str:
+        """What the circuit is, in a line."""
+        shape = self.job.design.shape
+        sizes = " and ".join(f"{size:,} of {name}" for size, name in zip(shape.sizes, self.spec.names, strict=True))
+        units = f"{shape.inputs} units" if shape.flush == 0 and shape.cores != shape.inputs else _cores(shape.cores)
+        where = "RAM" if shape.ram else "registers"
+        return f"{units} with {sizes} in {where}; {shape.network} network"
+
+
+def _cores(count: int) -> str:
+    return f"{count} core{'s' * (count > 1)}"

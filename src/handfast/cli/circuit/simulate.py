@@ -1,0 +1,96 @@
+"""`handfast simulate`: a pipeline's join run by its circuit, watched, and held against the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+from handfast import api
+from handfast.cli.circuit.files import written_whole
+from handfast.cli.circuit.given import Given
+from handfast.cli.circuit.options import Asked
+from handfast.cli.screen import Screen
+from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.observe import Observation, observe
+from handfast.engines.hardware.options import DROP, THROTTLE
+from handfast.engines.hardware.top import JoinCircuit
+from handfast.judge.difference import difference
+
+
+def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progress: Screen) -> bool:
+    """Run the circuit and show what it did; whether it found what the local engine finds."""
+    with progress.stages() as begins:
+        begins("reading the pipeline's rows")
+        given = Given.read(file, circuit)
+        top = given.job.design.build()
+        on = given.job.simulator
+        with written_whole(vcd, "--vcd") if vcd is not None else nullcontext() as waveform:
+            begins(f"building and running the circuit on {on}")
+            seen = observe(
+                top,
+                given.job.steps,
+                simulator=on,
+                every=given.job.design.step_every,
+                waveform=waveform,
+                progress=lambda cycles: begins(f"running: {cycles:,} cycles"),
+            )
+        begins("joining on the local engine")
+        lost = seen.outcome
+        expected = api.join(given.job.admitted(lost) if lost.discarded else given.tables, given.spec)
+        differs = difference(given.job.table(lost.results), expected)
+    screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
+    written = [] if vcd is None else [("waveform", str(vcd))]
+    screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, top, seen), *written])
+    equal = not differs
+    if lost.dropped:  # what was dropped is missing, and nothing else
+        equal = len(differs.missing) == lost.dropped and not len(differs.extra)
+    screen.verdict(equal, f"the local engine finds {_found(len(expected), seen) if equal else 'something else'}")
+    if not equal:
+        screen.say(str(differs))
+    return equal
+
+
+def _found(count: int, seen: Observation) -> str:
+    """What the local engine finds where that is right."""
+    matches = f"{count:,} match{'' if count == 1 else 'es'}"
+    if seen.outcome.dropped:
+        return f"{matches}: these, and as many others as were dropped"
+    return f"the same {matches}" + (" of the rows that were not discarded" if seen.outcome.discarded else "")
+
+
+def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tuple[str, str]]:
+    tuples = sum(len(block) for block in given.job.blocks)
+    results = len(seen.outcome.results)
+    yield "simulator", given.job.simulator
+    yield "matches", f"{results:,}"
+    yield (
+        "cycles",
+        f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle",
+    )
+    yield from _admission(given, seen)
+    behind = len(top.buffers)
+    if behind:
+        yield "core buffers", _fullest(top.fifos[:behind], seen.levels[:behind])
+    if len(top.fifos) > behind:
+        yield "network", _fullest(top.fifos[behind:], seen.levels[behind:])
+
+
+def _admission(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
+    """What admission control did."""
+    kind = given.job.design.options.admission
+    if kind == THROTTLE:
+        lost = zip(given.spec.names, given.job.discarded(seen.outcome), given.job.blocks, strict=True)
+        yield (
+            "discarded",
+            ", ".join(f"{len(places):,} of {len(block):,} rows of {name}" for name, places, block in lost),
+        )
+    elif kind == DROP:
+        yield "dropped", f"{seen.outcome.dropped:,} results"
+    else:
+        yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
+
+
+def _fullest(fifos: list[Fifo], levels: tuple[int, ...]) -> str:
+    level, fifo = max(zip(levels, fifos, strict=True), key=lambda own: own[0] / own[1].depth)
+    return f"up to {level} of {fifo.depth} results in a buffer, of which there are {len(fifos)}"

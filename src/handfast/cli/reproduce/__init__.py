@@ -1,0 +1,1 @@
+"""The evaluation of the thesis again: `handfast reproduce thesis`."""

@@ -1,0 +1,63 @@
+"""`handfast reproduce thesis`: runs everything, compares, and writes the page."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from handfast.cli.areas import read_areas
+from handfast.cli.reproduce import figures
+from handfast.cli.reproduce.claims import FAILS, Claim, claims
+from handfast.cli.reproduce.experiments import QUICK, WHOLE, Evaluation, Scale
+from handfast.cli.reproduce.page import page
+from handfast.cli.screen import Screen
+from handfast.errors import SpecError
+
+_VERSIONS = ("handfast", "amaranth", "numba", "numpy", "matplotlib")
+
+
+def reproduce(out: Path, *, quick: bool, results: Path, screen: Screen) -> list[Claim]:
+    """Run the evaluation again and write the page.
+
+    Args:
+        out: The page.
+        quick: Whether to run a small circuit, to see that it works.
+        results: The folder with what the benchmarks wrote down, for area and clock.
+        screen: Where to show it.
+    """
+    if out.is_dir() or not out.parent.is_dir():
+        raise SpecError(f"The page {out} is a file in a folder that is there; choose another one with --out")
+    areas = read_areas(results)
+    figures.check()  # before minutes of runs: what the pictures need is there
+    made = Evaluation(QUICK if quick else WHOLE)
+    with screen.runs(made.total, f"{made.total} runs of circuits on the fast model") as show:
+        made.run(os.cpu_count() or 1, show)
+    found = claims(made)
+    pictures = {number: draw(made) for number, draw in figures.FIGURES.items()}
+    drawn = figures.areas(areas) if areas is not None else None
+    text = page(made, found, pictures, areas, drawn, _setting(made.scale, quick))
+    part = out.with_name(f".{out.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(out)
+    rows = [(own.what, own.printed or "—", own.ours, own.verdict) for own in found]
+    screen.table(("what", "printed", "ours", ""), rows, left=1, boxed=False)
+    screen.say(f"written to {out}")
+    return found
+
+
+def holds(found: list[Claim]) -> bool:
+    """Whether every claim that is compared holds."""
+    return not any(FAILS in own.verdict for own in found)
+
+
+def _setting(scale: Scale, quick: bool) -> dict[str, str]:
+    versions = ", ".join(f"{name} {version(name)}" for name in _VERSIONS)
+    return {
+        "command": f"handfast reproduce thesis{' --quick' if quick else ''}",
+        "versions": f"Python {platform.python_version()}, {versions}",
+        "seeds of random inputs": ", ".join(map(str, scale.seeds)),
+        "what runs": "the fast model, which agrees with the circuit itself cycle by cycle; the tests hold both against "
+        "each other",
+    }

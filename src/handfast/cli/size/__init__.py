@@ -1,0 +1,1 @@
+"""What a demand takes, as a circuit and as software: `handfast size`."""

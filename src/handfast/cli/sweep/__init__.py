@@ -1,0 +1,1 @@
+"""A grid of circuits on the fast model: `handfast sweep`."""

@@ -1,0 +1,29 @@
+"""A sweep on the threads of this process: without Spark, and without Java."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+from handfast.cli.sweep.folder import SweepFolder
+from handfast.cli.sweep.grid import Configuration
+from handfast.cli.sweep.measure import measure
+
+
+def run(configurations: Sequence[Configuration], folder: SweepFolder, cores: int, step: Callable[[], None]) -> None:
+    """Run these configurations, so many at a time; `step` is called whenever one has been written, or may have been."""
+
+    def work(one: Configuration) -> None:
+        folder.write(one, measure(one))
+
+    with ThreadPoolExecutor(cores) as threads:
+        running = {threads.submit(work, one) for one in configurations}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+                step()
+        finally:  # after an error, or Ctrl-C: what has begun ends, and nothing new begins
+            for each in running:
+                each.cancel()

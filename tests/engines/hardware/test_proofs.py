@@ -1,0 +1,33 @@
+"""What is proven of the parts of a circuit: for all inputs, by the model checker."""
+
+from __future__ import annotations
+
+import pytest
+
+from handfast.engines.hardware.proofs.proven import PROOFS, Proof
+from tests.engines.hardware import proof_page
+
+LISTED = [
+    pytest.param(proof, id=f"{proof.part}, {proof.shape}", marks=[pytest.mark.slow] if proof.slow else [])
+    for proof in PROOFS
+]
+
+
+@pytest.mark.usefixtures("yosys")
+@pytest.mark.parametrize("proof", LISTED)
+def test_a_part_does_what_is_claimed_whatever_happens_around_it(proof: Proof) -> None:
+    verdict = proof.check()
+    assert verdict.holds, str(verdict)
+    assert proof.for_ever == verdict.for_ever
+
+
+def test_the_page_says_what_is_proven() -> None:
+    assert proof_page.page() == proof_page.PAGE.read_text(encoding="utf-8"), (
+        "the table in docs/hardware.md is out of date: python -m tests.engines.hardware.proof_page"
+    )
+    assert all(proof.part in proof_page.page() for proof in PROOFS)
+
+
+def test_every_proof_is_of_a_part_in_a_shape_of_its_own() -> None:
+    named = [(proof.part, proof.shape) for proof in PROOFS]
+    assert sorted(set(named)) == sorted(named)
