@@ -12,7 +12,7 @@ from handfast.cli.circuit.given import Given
 from handfast.cli.circuit.options import Asked
 from handfast.cli.screen import Screen
 from handfast.engines.hardware.fifo import Fifo
-from handfast.engines.hardware.observe import Observation, observe
+from handfast.engines.hardware.observe import Observation
 from handfast.engines.hardware.options import DROP, THROTTLE
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.judge.difference import difference
@@ -27,14 +27,7 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
         on = given.job.simulator
         with written_whole(vcd, "--vcd") if vcd is not None else nullcontext() as waveform:
             begins(f"building and running the circuit on {on}")
-            seen = observe(
-                top,
-                given.job.steps,
-                simulator=on,
-                every=given.job.design.step_every,
-                waveform=waveform,
-                progress=lambda cycles: begins(f"running: {cycles:,} cycles"),
-            )
+            seen = given.job.observed(waveform=waveform, progress=lambda cycles: begins(f"running: {cycles:,} cycles"))
         begins("joining on the local engine")
         lost = seen.outcome
         expected = api.join(given.job.admitted(lost) if lost.discarded else given.tables, given.spec)

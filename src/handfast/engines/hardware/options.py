@@ -55,10 +55,10 @@ class HardwareOptions:
         merge_clock: How many times faster the network that collects results is clocked than the chain: for joins with
             many matches. Cycles are those of the faster clock.
         simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
-            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
-            in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
-            None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit that
-            decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
+            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which
+            does in every cycle what the circuit does, but takes what matches from the kernels of the other engines.
+            When None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit
+            that decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
     """
 
     cores: int | None = None

@@ -193,19 +193,19 @@ def run_ring(
             if no_room or (north_last_when_almost_full and own >= limit[k]):
                 own += _LAST
 
-            from_east_hops, from_west_hops = east_hops[now, k], west_hops[now, k]
-            third: int = NONE
-            second_hops = 0
-            if east_word == NONE:
-                first, first_hops, second = west_word, from_west_hops, new
-                if west_word == NONE:
-                    first, first_hops, second = new, 0, NONE
-            elif west_word == NONE:
-                first, first_hops, second = east_word, from_east_hops, new
-            elif from_east_hops > from_west_hops or (east_older and from_east_hops == from_west_hops):
-                first, first_hops, second, second_hops, third = east_word, from_east_hops, west_word, from_west_hops, new
-            else:
-                first, first_hops, second, second_hops, third = west_word, from_west_hops, east_word, from_east_hops, new
+            # By hops the oldest first; a new word has made none.
+            first, first_hops = east_word, east_hops[now, k]
+            second, second_hops = west_word, west_hops[now, k]
+            third: int = new
+            if first == NONE or (
+                second != NONE and (second_hops > first_hops or (second_hops == first_hops and not east_older))
+            ):
+                first, second = second, first
+                first_hops, second_hops = second_hops, first_hops
+            if second == NONE:
+                second, second_hops, third = third, 0, NONE
+            if first == NONE:
+                first, first_hops, second = second, 0, NONE
 
             # How many ports go before each port; the word of that rank is its own.
             east_before_north = east < own or (east == own and not north_before_east)
@@ -259,8 +259,6 @@ def clock_adaptive(
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
-            clock_fifo(
-                i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency
-            )
+            clock_fifo(i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency)
             if front[i] != NONE and mergers:
                 put_in(active, then, parent[mergers + i])

@@ -45,6 +45,7 @@ NEXT_SAMPLE = 17  # the cycle of the next sample
 R_SLOT = 18  # slots of R that were offered, discarded ones among them
 S_SLOT = 19
 DROPPED = 20  # results that were dropped
+ADMITTED = 21  # 1: the next step was not discarded when it came, and waits for a chain with a slower clock
 
 IN_TREE, IN_RING, IN_STAGES = 0, 1, 2  # the network that is there
 IDLE, GOES_ON, STUCK = 0, 1, 2  # why the loop returns: all is done; there is no room for results; nothing moves
@@ -59,13 +60,13 @@ class State(NamedTuple):
 
 def new_state(delay: int) -> State:
     """The state after reset."""
-    counts = np.zeros(21, np.int64)
+    counts = np.zeros(22, np.int64)
     counts[LAST_TAKEN] = -2
     return State(counts, np.zeros(delay, np.int64))
 
 
 def _compiled(sources: str) -> Callable[..., int]:
-    """The loop; what Numba keeps of it on the disk goes by the text of all files of the model, not of this one alone."""
+    """The loop; what Numba keeps of it on the disk goes by the text of all files of the model."""
 
     @njit(cache=True, nogil=True, _nrt=False)
     def advance(
@@ -77,6 +78,7 @@ def _compiled(sources: str) -> Callable[..., int]:
         bufferless: BufferlessTree,
         stages: Stages,
         network: int,
+        ratio: int,
         suspends: bool,
         drops: bool,
         r_shifts: Any,
@@ -136,8 +138,11 @@ def _compiled(sources: str) -> Callable[..., int]:
 
             # Whether the chain waits for a step, and whether it gets one.
             suspended = flags[flag] != 0
+            beats = ratio == 1 or cycle % ratio == 0  # the chain works in this cycle
             if ready_at < 0 and busy == 0 and tick >= finish:
-                ready_at = cycle + int(chain.nested_loop)  # that one needs a cycle to insert S, suspended or not
+                ready_at = cycle
+                if chain.nested_loop:  # it takes one more cycle to insert S, suspended or not
+                    ready_at += 1 + (-cycle) % ratio
             ready = ready_at >= 0 and cycle >= ready_at
             if step == len(taken):
                 if ready and under_way == 0 and cycle >= last_taken + 2:
@@ -146,14 +151,15 @@ def _compiled(sources: str) -> Callable[..., int]:
             elif cycle < step * every:
                 moved = cycle  # it waits for the step, not for itself
             else:
-                closed_to = False  # the step is discarded
-                if discards and brings[step]:
-                    closed_to = not ready
+                enters = ready and beats and not suspended
+                if discards and brings[step] and not counts[ADMITTED]:
+                    discarded[step] = not ready
                     for core in range(chain.cores):
-                        closed_to = closed_to or level[core] >= limit[core]
-                if closed_to:
-                    discarded[step] = True
-                elif ready and not suspended:
+                        discarded[step] = discarded[step] or level[core] >= limit[core]
+                    counts[ADMITTED] = not discarded[step]
+                    enters = enters and not discarded[step]
+                if enters:
+                    counts[ADMITTED] = 0
                     if r_shifts[step]:
                         entered[counts[R_COUNT]] = counts[R_SLOT]
                         orders[counts[R_SLOT]] = counts[R_COUNT]
@@ -166,7 +172,7 @@ def _compiled(sources: str) -> Callable[..., int]:
                     counts[R_COUNT] += r_shifts[step]
                     counts[S_COUNT] += s_shifts[step]
                     ready_at = -1
-                if closed_to or (ready and not suspended):
+                if enters or discarded[step]:
                     counts[R_SLOT] += r_shifts[step]
                     counts[S_SLOT] += s_shifts[step]
                     taken[step] = moved = cycle
@@ -182,23 +188,24 @@ def _compiled(sources: str) -> Callable[..., int]:
                 if step < len(taken) and (discards or not works):
                     until = max(step * every, cycle + 1)
                 while cycle < until and (not works or busy or tick < finish):
-                    if calendar[tick & calendar_mask] != NOBODY or (levels_every and cycle == next_sample):
+                    beats = ratio == 1 or cycle % ratio == 0
+                    if (beats and calendar[tick & calendar_mask] != NOBODY) or (levels_every and cycle == next_sample):
                         break
-                    tick += 1
+                    tick += int(beats)
                     cycle += 1
                 if network == IN_TREE:
                     phase[0] = (phase[0] + cycle - before) % merger_cycles
                 if cycle > before:
                     continue
 
-            count = gather_offers(not suspended, tick, waiting_count, waiting, offering, calendar, next_core)
+            count = 0
+            if beats:
+                count = gather_offers(not suspended, tick, waiting_count, waiting, offering, calendar, next_core)
             almost_full = suspends and full[0] != 0
             if network == IN_RING:
                 now = ring_phase[0]
                 ring_phase[0] = 1 - now
-                word = run_bufferless_tree(
-                    now, leaves, leaf_held, result, turn, above, active, front, popped, touched
-                )
+                word = run_bufferless_tree(now, leaves, leaf_held, result, turn, above, active, front, popped, touched)
                 for i in range(count):
                     core = offering[i]
                     offered[core] = match_of(core, scan, entering, partners, at)
@@ -263,9 +270,9 @@ def _compiled(sources: str) -> Callable[..., int]:
                 under_way -= 1
 
             # What the cores do next.
-            if not suspended:
-                tick += 1
-            waiting_count = 0
+            if beats:
+                waiting_count = 0
+                tick += int(not suspended)
             for i in range(count):
                 core = offering[i]
                 if refused[core]:

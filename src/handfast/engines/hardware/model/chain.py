@@ -2,11 +2,11 @@
 
 All cores begin a step together and go through the same positions: one for each state, one for each group of slots that
 is compared at a time. A core goes on by one position in every cycle in which it is not suspended, except where it has
-matches: there it stays until they are taken. So the model counts the cycles that are not suspended, the chain's *clock*,
-and knows of each core on which tick of it the next match comes. The positions between are not visited.
+matches: there it stays until they are taken. So the model counts the cycles that are not suspended, the chain's
+*clock*, and knows of each core on which tick of it the next match comes. The positions between are not visited.
 
-Slots are numbered as they are offered, and those of discarded steps never enter. A segment holds slots that have entered
-one after the other, so the matches of a scan are the partners of the new tuple from the first of these to the last.
+Slots are numbered as they are offered, and those of discarded steps never enter. A segment holds slots that have
+entered one after the other, so the matches of a scan are the partners of the new tuple from the first of these to the last.
 """
 
 from __future__ import annotations
@@ -267,8 +267,20 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
             size = r_size if scan else s_size
             ahead[unit, scan] = (
                 matching_position(
-                    unit, scan, offsets, size, 0 if scan else r_slots, partners, orders, first, behind, at, edge, ram,
-                    comparisons, discards,
+                    unit,
+                    scan,
+                    offsets,
+                    size,
+                    0 if scan else r_slots,
+                    partners,
+                    orders,
+                    first,
+                    behind,
+                    at,
+                    edge,
+                    ram,
+                    comparisons,
+                    discards,
                 )  # fmt: skip
                 if left[unit, scan]
                 else NEVER

@@ -10,7 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, kernel, lowest, put, put_in, remove, remove_from, set_of
+from handfast.engines.hardware.model.bits import (
+    Ints,
+    empty_set,
+    empty_sets,
+    kernel,
+    lowest,
+    put,
+    put_in,
+    remove,
+    remove_from,
+    set_of,
+)
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
@@ -217,9 +228,7 @@ def clock_tree(
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
-            clock_fifo(
-                i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency
-            )
+            clock_fifo(i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency)
             if level[i] >= bar[i]:
                 put(closed, i)
             else:
