@@ -67,3 +67,10 @@ def put_in(sets: Ints, row: int, number: int) -> None:
 def remove_from(sets: Ints, row: int, number: int) -> None:
     """Take a number out of one of several sets."""
     sets[row, number >> 6] &= ~(np.int64(1) << (number & 63))
+
+
+@kernel
+def first_from(word: int, place: int) -> int:
+    """The place of the first bit that is 1 from `place` on, round and round; there must be one."""
+    ahead = word >> place
+    return place + lowest(ahead) if ahead else lowest(word)

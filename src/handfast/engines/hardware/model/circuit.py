@@ -114,8 +114,8 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, every: int = 0, leve
     sampled: list[Ints] = []
     while True:
         status = loop.advance(
-            state, chain, fifos, tree, ring, bufferless, stages, network, shape.merge_clock, *admits, *shifts, brings, every,
-            taken, discarded, words, cycles, samples, levels_every, quiet,
+            state, chain, fifos, tree, ring, bufferless, stages, network, shape.merge_clock, *admits, *shifts, brings,
+            every, taken, discarded, words, cycles, samples, levels_every, quiet,
         )  # fmt: skip
         count = int(state.counts[loop.RESULTS])
         found.append((words[:count].copy(), cycles[:count].copy()))
