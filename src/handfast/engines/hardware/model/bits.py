@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 
 Ints = npt.NDArray[np.int64]
 
-# A part of the loop that Python never calls: without what makes it callable from there, it compiles much faster.
-# Without counting references it is several times as fast; it may not make arrays then.
-kernel = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# A part of the loop, which Python never calls. It counts no references, which makes it several times as fast, and it may
+# not make arrays then; and it is inlined, for handing on a state of many arrays costs more than most kernels do.
+kernel = njit(nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def empty_set(size: int) -> Ints:

@@ -121,7 +121,7 @@ def _begin_scan(chain: Chain, core: int, scan: int, order: int, low: int, enters
     own, others, size = (chain.r_slots, 0, chain.r_size) if scan else (0, chain.r_slots, chain.s_size)
     slot = chain.entered[own + order]
     begin, end = chain.following[own + slot], chain.ends[own + slot]
-    if begin == end or low + size <= 0:
+    if begin == end or low + size <= 0:  # no partners, or none has come so far
         return
     lowest, highest = low, low + size  # the first slot, and the one behind the last
     if chain.discards:
