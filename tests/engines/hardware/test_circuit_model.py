@@ -17,7 +17,8 @@ from tests.engines.hardware.observed import (
 )
 from tests.sampling import sampled
 
-ON_AMARANTH = 48
+ON_AMARANTH = 96
+SMALL = {"most_cores": 6, "most_steps": 24}
 ON_VERILATOR = 200
 AT_ONCE = 20  # circuits that are built together
 
@@ -32,9 +33,9 @@ def check(case: Case, expected: Observed | None) -> None:
     assert not differences(expected, found), case.shape
 
 
-@pytest.mark.parametrize("seed", sampled(range(ON_AMARANTH), 8))
+@pytest.mark.parametrize("seed", sampled(range(ON_AMARANTH), 16))
 def test_model_and_circuit_agree_in_every_cycle(seed: int) -> None:
-    case = random_case(seed, most_cores=6, most_steps=24)
+    case = random_case(seed, **SMALL)
     check(case, by_amaranth(case))
 
 
