@@ -29,7 +29,7 @@ MUTANTS: list[tuple[str, str, str, int]] = [
     ("chain", "EAGER_SCANS_AT = 1", "EAGER_SCANS_AT = 2", 85),
     ("chain", "NESTED_SCANS_AT = 2", "NESTED_SCANS_AT = 3", 56),
     ("chain", "max(ahead[core, following] - passed - 1, 0)", "max(ahead[core, following] - passed, 0)", 19),
-    ("chain", "return tick + chain.length[core] - passed - 1", "return tick + chain.length[core] - passed", 85),
+    ("chain", "tick + chain.length[core] - passed - 1", "tick + chain.length[core] - passed", 85),
     (
         "chain",
         "following = int(ahead[core, 1] < ahead[core, 0])",

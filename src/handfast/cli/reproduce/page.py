@@ -202,7 +202,7 @@ def _choices(made: Evaluation) -> list[str]:
         "combinations below those are possible (✔) with which also the printed throughput comes out: the proposed "
         f"circuit is more than {printed.OVER_BASELINE} times faster than the baseline, and at "
         f"{printed.CROSSING:.0%} match the baseline is not faster than the nested loop. Of these, all figures above go "
-        f"by the one that is nearest to {printed.OVER_BASELINE}. What is printed for FIFOs of 4 was not used.</p>",
+        f"by the one that is nearest to {printed.OVER_BASELINE}. What is printed for FIFOs of 4 has no part in it.</p>",
         _table(
             (
                 *(choice.name for choice in OPEN),

@@ -17,7 +17,7 @@ from handfast.engines.hardware.model.adaptive import (
     run_bufferless_tree,
     run_ring,
 )
-from handfast.engines.hardware.model.bits import Ints, put_in
+from handfast.engines.hardware.model.bits import UNCOUNTED, Ints, put_in
 from handfast.engines.hardware.model.chain import NEVER, NOBODY, Chain, begin_step, gather_offers, go_on, match_of
 from handfast.engines.hardware.model.fifos import NONE, Fifos, pop, push
 from handfast.engines.hardware.model.pipelined import Stages, clock_stages, offer_to_stages, run_stages
@@ -68,7 +68,6 @@ def new_state(delay: int) -> State:
 def _compiled(sources: str) -> Callable[..., int]:
     """The loop; what Numba keeps of it on the disk goes by the text of all files of the model."""
 
-    @njit(cache=True, nogil=True, _nrt=False)
     def advance(
         state: State,
         chain: Chain,
@@ -253,7 +252,8 @@ def _compiled(sources: str) -> Callable[..., int]:
         counts[RESULTS], counts[SAMPLES] = results, samples_written
         return status
 
-    return advance
+    compiled: Callable[..., int] = njit(cache=True, **UNCOUNTED)(advance)
+    return compiled
 
 
 def _sources() -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,20 @@ from numba.extending import intrinsic
 
 Ints = npt.NDArray[np.int64]
 
-# A part of the loop, which Python never calls. It counts no references, which makes it several times as fast, and it may
-# not make arrays then; and it is inlined, for handing on a state of many arrays costs more than most kernels do.
-kernel = njit(nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Without counting references the loop is several times as fast; it may not make arrays then.
+UNCOUNTED: dict[str, Any] = {"nogil": True, "_nrt": False}
+
+
+def kernel(function: Function) -> Function:
+    """Make a function a part of the loop, which Python never calls.
+
+    It is inlined: handing on a state of many arrays costs more than most kernels do.
+    """
+    options = UNCOUNTED | {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Function = njit(**options)(function)
+    return compiled
 
 
 def empty_set(size: int) -> Ints:
@@ -36,13 +47,16 @@ def empty_sets(count: int, size: int) -> Ints:
 
 
 @intrinsic
-def lowest(context: Any, word: Any) -> Any:
-    """The place of the lowest bit that is 1; there must be one."""
+def _lowest(context: Any, word: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], context.get_constant(types.boolean, True))
 
     return word(word), generate
+
+
+lowest: Callable[[int], int] = cast(Any, _lowest)
+"""The place of the lowest bit that is 1; there must be one."""
 
 
 @kernel

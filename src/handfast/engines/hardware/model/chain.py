@@ -285,7 +285,8 @@ def go_on(chain: Chain, core: int, tick: int) -> int:
     passed = ahead[core, scan]
     left[core, scan] -= 1
     if left[core, 0] + left[core, 1] == 0:
-        return tick + chain.length[core] - passed - 1
+        finish: int = tick + chain.length[core] - passed - 1
+        return finish
     if not chain.ram:
         at[core, scan] -= 1
     else:
