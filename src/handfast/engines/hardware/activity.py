@@ -64,6 +64,7 @@ _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they
     (re.compile(r"\\RAMB\w+"), "DO[AB]?D?O?|DO[AB]DO", RAM),
 )
 _SIGNAL = re.compile(r"(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\])?|(?P<width>\d+)'[01xzm-]+")
+_LED_OUT = " outputs"  # ends the names of probes
 _PORTS = 9999  # more than a circuit has; Yosys numbers ports anew
 _WIDEST = 1 << 11  # bits that are led out together: one line of Verilog, of which Verilator takes 40,000 tokens
 
@@ -133,9 +134,6 @@ def build(component: Any, *, mapped: bool = False) -> ActivitySimulator:
     return ActivitySimulator(verilator.build_circuit(replace(circuit, rtlil=text, probes=probes)), bits)
 
 
-_LED_OUT = " outputs"  # of a probe's name
-
-
 def _by_yosys(script: str, rtlil: str) -> str:
     """What a script makes of a circuit."""
     luts = "\n".join(map(_lut, range(1, 7)))
@@ -190,7 +188,7 @@ def _led_out(text: str, parts: Mapping[str, Mapping[str, int]]) -> tuple[str, di
         added.append(f"  wire width {width} \\activity_{len(added)}")
         return added[-1].rpartition(" ")[2]
 
-    def connected(cell: re.Match[str]) -> str:
+    def lead_out(cell: re.Match[str]) -> str:
         part = parts.get(cell["type"].removeprefix("\\"))
         if part is None:
             for kind, signal in _outputs(cell):
@@ -202,7 +200,7 @@ def _led_out(text: str, parts: Mapping[str, Mapping[str, int]]) -> tuple[str, di
             lines += f"    connect \\{_port(kind)} {found[kind][-1][1]}\n"
         return cell[0].removesuffix("  end") + lines + "  end"
 
-    text = _CELL.sub(connected, text)
+    text = _CELL.sub(lead_out, text)
     bits = {kind: sum(width for width, _ in signals) for kind, signals in sorted(found.items())}
     connects = []
     for number, kind in enumerate(bits):
