@@ -95,8 +95,9 @@ def _table(rng: random.Random, rows: int | None = None) -> pa.Table:
 
 
 @pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 5))
-def test_the_circuit_equals_the_oracle(start: int) -> None:
+def test_the_circuit_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
     check_seeds(range(start, start + CHUNK))
+    record_property("joins on Amaranth", CHUNK)
 
 
 @pytest.mark.parametrize("start", range(2_000, 2_000 + CASES, CHUNK))
