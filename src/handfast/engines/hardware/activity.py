@@ -51,7 +51,7 @@ write_rtlil made.il
 """
 _MODULE = re.compile(r"^module \\(?P<name>\S+)\n(?P<text>.*?)^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  cell (?P<type>\S+) \S+\n(?P<about>.*?)^  end$", re.MULTILINE | re.DOTALL)
-_DEVICE_CELL = re.compile(r"^  cell \\(\S+) ", re.MULTILINE)
+_NO_MODEL = re.compile(r"^  cell \\(RAMB\w+) ", re.MULTILINE)  # cells_sim.v has their ports alone
 _WIRE = re.compile(r"^  wire (?:width (\d+) )?.*?(\S+)$", re.MULTILINE)
 _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they are
     (re.compile(r"\$(|a|al|s)dffe?|\$dffsre?|\$sdffce|\\FD[RSCP]E(_1)?"), "Q", FLIP_FLOP),
@@ -61,7 +61,6 @@ _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they
     (re.compile(r"\$memrd(_v2)?"), "DATA", RAM),
     (re.compile(r"\\RAM\d+X\d+[SD]|\\RAM\d+M"), "[SD]?P?O|DO[A-D]", RAM),
     (re.compile(r"\\SRL\w+"), "Q", RAM),
-    (re.compile(r"\\RAMB\w+"), "DO[AB]?D?O?|DO[AB]DO", RAM),
 )
 _SIGNAL = re.compile(r"(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\])?|(?P<width>\d+)'[01xzm-]+")
 _LED_OUT = " outputs"  # ends the names of probes
@@ -121,15 +120,15 @@ def build(component: Any, *, mapped: bool = False) -> ActivitySimulator:
     """
     circuit = elaborate(component)
     made = _by_yosys((_MAPPED if mapped else _WRITTEN).format(top=circuit.name), share(circuit.rtlil).rtlil)
+    unknown = sorted(set(_NO_MODEL.findall(made)))
+    if unknown:
+        raise UnsupportedError(
+            f"A mapped circuit with {', '.join(unknown)} cannot be simulated, for Yosys does not say what they do; "
+            "keep large memories out of it, or count with mapped=False"
+        )
     text, bits = _lead_out(made, circuit.name)
     if mapped:
         text = _by_yosys(_AS_MODELS, text)
-        unknown = sorted(set(_DEVICE_CELL.findall(text)) - {module["name"] for module in _MODULE.finditer(text)})
-        if unknown:
-            raise UnsupportedError(
-                f"A mapped circuit with {', '.join(unknown)} cannot be simulated, for Yosys does not say what they do; "
-                "keep large memories out of it, or count with mapped=False"
-            )
     probes = tuple((f"{kind}{_LED_OUT}", Port(_port(kind), width)) for kind, width in bits.items())
     return ActivitySimulator(verilator.build_circuit(replace(circuit, rtlil=text, probes=probes)), bits)
 

@@ -78,6 +78,6 @@ def _in_order(text: str) -> str:
     found = {place: port for place, item in enumerate(items) if (port := _PORT.search(item)) is not None}
     by_name = sorted(found, key=lambda place: "" if _PLACED.search(found[place]["name"]) else found[place]["name"])
     ordered = [_PORT.sub(rf"\g<kind>{number}\g<name>", items[place]) for number, place in enumerate(by_name)]
-    for place, item in zip(found, ordered, strict=True):
-        items[place] = item
+    for place, text_of_port in zip(found, ordered, strict=True):
+        items[place] = text_of_port
     return "\n\n".join(items)
