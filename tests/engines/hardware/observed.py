@@ -1,4 +1,4 @@
-"""Random circuits with random inputs, and what is seen of a run of one: in simulators of the RTL and in the fast model."""
+"""Random circuits with random inputs, and what is seen of their runs, in simulators and in the fast model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ from handfast.engines.hardware import verilator
 from handfast.engines.hardware.admission import COUNT_BITS
 from handfast.engines.hardware.layout import JoinLayout
 from handfast.engines.hardware.model.circuit import EMPTY, STAYS, ModelRun, Pairs, Steps
-from handfast.engines.hardware.options import ADAPTIVE, DROP, EAGER, HANDSHAKE, IMMEDIATE, NESTED_LOOP, PIPELINED, SUSPEND, THROTTLE, TREE
+from handfast.engines.hardware.options import (
+    ADAPTIVE,
+    DROP,
+    EAGER,
+    HANDSHAKE,
+    IMMEDIATE,
+    NESTED_LOOP,
+    PIPELINED,
+    SUSPEND,
+    THROTTLE,
+    TREE,
+)
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.simulator import Feed
 from handfast.engines.hardware.top import JoinCircuit
@@ -112,6 +123,7 @@ def random_shape(rng: random.Random, most_cores: int) -> CircuitShape:
         stage_fan_in=rng.randint(2, 8),
         delay=rng.choice((1, 1, 2, 3)),
         admission=rng.choice((SUSPEND, SUSPEND, SUSPEND, THROTTLE, DROP)),
+        merge_clock=rng.choice((1, 1, 1, 2, 3)),
     )
     if shape.admission == DROP:  # from the FIFOs behind the cores, which only a tree has
         shape = replace(shape, network=TREE)
@@ -136,13 +148,18 @@ def random_case(seed: int, *, most_cores: int, most_steps: int) -> Case:
         shifts = (True, True) if rng.random() < both else (True, False) if rng.random() < bias else (False, True)
         if rng.random() < 0.02:
             shifts = (False, False)
-        steps.append([STAYS if not s else EMPTY if rng.random() < empty else next(places[k]) for k, s in enumerate(shifts)])
+        steps.append(
+            [STAYS if not s else EMPTY if rng.random() < empty else next(places[k]) for k, s in enumerate(shifts)]
+        )
     steps += [[EMPTY, EMPTY]] * shape.flush
     rows = next(places[0]), next(places[1])
     every = rng.choice((0, 0, 0, 1, 7, shape.cycles_per_step, 40))
     layout = STAMPED if rng.random() < 0.3 else LAYOUT
     tuples = tuple(
-        [(rng.randrange(keys), max(0, own * rows[1 - k] // max(1, rows[k]) - rng.randint(0, 12))) for own in range(rows[k])]
+        [
+            (rng.randrange(keys), max(0, own * rows[1 - k] // max(1, rows[k]) - rng.randint(0, 12)))
+            for own in range(rows[k])
+        ]
         for k in (0, 1)
     )
     entering = np.array(steps, np.int64)

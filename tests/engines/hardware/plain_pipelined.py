@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from handfast.engines.hardware.fifo import MARGIN
-from tests.engines.hardware.plain_network import NONE, FifoStates, Ints, clock_fifos, fifo_states, tree_children
 from handfast.engines.hardware.pipelined import PASSING, STAGE_FAN_IN
+from tests.engines.hardware.plain_network import NONE, FifoStates, Ints, clock_fifos, fifo_states, tree_children
 
 
 class PipelinedState(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
-from tests.engines.hardware.plain_network import NONE, adaptive_state, adaptive_step
 from handfast.errors import SpecError
+from tests.engines.hardware.plain_network import NONE, adaptive_state, adaptive_step
 from tests.engines.hardware.traffic import (
     PATTERNS,
     SINKS,

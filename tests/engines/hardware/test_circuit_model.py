@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from handfast.engines.hardware.model.circuit import run
@@ -17,7 +19,8 @@ from tests.engines.hardware.observed import (
 )
 from tests.sampling import sampled
 
-ON_AMARANTH = 48
+ON_AMARANTH = 96
+SMALL = {"most_cores": 6, "most_steps": 24}
 ON_VERILATOR = 200
 AT_ONCE = 20  # circuits that are built together
 
@@ -32,9 +35,9 @@ def check(case: Case, expected: Observed | None) -> None:
     assert not differences(expected, found), case.shape
 
 
-@pytest.mark.parametrize("seed", sampled(range(ON_AMARANTH), 8))
+@pytest.mark.parametrize("seed", sampled(range(ON_AMARANTH), 16))
 def test_model_and_circuit_agree_in_every_cycle(seed: int) -> None:
-    case = random_case(seed, most_cores=6, most_steps=24)
+    case = random_case(seed, **SMALL)
     check(case, by_amaranth(case))
 
 
@@ -43,7 +46,10 @@ def test_model_and_circuit_agree_in_every_cycle(seed: int) -> None:
     ("first", "count", "most_cores"),
     sampled([(900, 8, 3), *((k, AT_ONCE, 16) for k in range(1_000, 1_000 + ON_VERILATOR, AT_ONCE))], 100),
 )
-def test_model_and_verilator_agree_in_every_cycle(first: int, count: int, most_cores: int) -> None:
+def test_model_and_verilator_agree_in_every_cycle(
+    first: int, count: int, most_cores: int, record_property: Callable[[str, object], None]
+) -> None:
     cases = [random_case(seed, most_cores=most_cores, most_steps=80) for seed in range(first, first + count)]
     for case, expected in zip(cases, by_verilator(cases), strict=True):
         check(case, expected)
+    record_property("configurations on Verilator", count)

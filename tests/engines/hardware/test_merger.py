@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
-from tests.engines.hardware.plain_network import tree_state, tree_step
 from handfast.errors import SpecError
+from tests.engines.hardware.plain_network import tree_state, tree_step
 from tests.engines.hardware.traffic import (
     PATTERNS,
     SINKS,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
-from tests.engines.hardware.plain_network import adaptive_state, adaptive_step, tree_state, tree_step
-from tests.engines.hardware.plain_pipelined import pipelined_state, pipelined_step
 from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.tree import TreeNetwork
+from tests.engines.hardware.plain_network import adaptive_state, adaptive_step, tree_state, tree_step
+from tests.engines.hardware.plain_pipelined import pipelined_state, pipelined_step
 from tests.engines.hardware.traffic import PATTERNS, SINKS, differences, run_model, simulate, traffic
 
 

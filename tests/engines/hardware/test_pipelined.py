@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engines.hardware.plain_pipelined import pipelined_state, pipelined_step
 from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.errors import SpecError
+from tests.engines.hardware.plain_pipelined import pipelined_state, pipelined_step
 from tests.engines.hardware.traffic import (
     PATTERNS,
     SINKS,

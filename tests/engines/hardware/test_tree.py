@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from tests.engines.hardware.plain_network import tree_state, tree_step
 from handfast.engines.hardware.tree import TreeNetwork, level_sizes
 from handfast.errors import SpecError
+from tests.engines.hardware.plain_network import tree_state, tree_step
 from tests.engines.hardware.traffic import (
     PATTERNS,
     SINKS,

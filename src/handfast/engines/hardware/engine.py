@@ -67,8 +67,14 @@ class Job:
         """Run the circuit and watch it; `waveform` is a VCD to write."""
         if self.simulator == MODEL:
             return observe_model(self.design, self.blocks, self.lows, waveform)
-        asked = {"simulator": self.simulator, "every": self.design.step_every, "waveform": waveform}
-        return observe(self.design.build(), self.steps, **asked, progress=progress)
+        return observe(
+            self.design.build(),
+            self.steps,
+            simulator=self.simulator,
+            every=self.design.step_every,
+            waveform=waveform,
+            progress=progress,
+        )
 
     def discarded(self, outcome: Outcome) -> tuple[list[int], list[int]]:
         """The places of the tuples of R and of S, among the stamped ones, that were discarded at the entrance."""

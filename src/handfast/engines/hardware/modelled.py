@@ -9,8 +9,8 @@ import numpy as np
 
 from handfast.engines.hardware.design import Design
 from handfast.engines.hardware.model.circuit import EMPTY, STAYS, Pairs, Steps, run
-from handfast.engines.hardware.options import THROTTLE
 from handfast.engines.hardware.observe import Observation
+from handfast.engines.hardware.options import THROTTLE
 from handfast.engines.hardware.simulate import Outcome
 from handfast.engines.hardware.steps import Places, in_steps
 from handfast.errors import UnsupportedError

@@ -55,10 +55,10 @@ class HardwareOptions:
         merge_clock: How many times faster the network that collects results is clocked than the chain: for joins with
             many matches. Cycles are those of the faster clock.
         simulator: What the circuit runs on: "amaranth", which starts at once and is slow; "verilator", which is fast
-            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which does
-            in every cycle what the circuit does, but takes what matches from the kernels of the other engines. When
-            None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit that
-            decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
+            once a C++ compiler has built it for this circuit, and the build is kept; or "model", the fastest, which
+            does in every cycle what the circuit does, but takes what matches from the kernels of the other engines.
+            When None, the circuit itself: "verilator" for long runs. The model would not notice a predicate's circuit
+            that decides wrongly, so it is for those who want to know when results come, and is never taken unasked.
     """
 
     cores: int | None = None
@@ -99,8 +99,8 @@ class HardwareOptions:
                 raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
         if self.admission == DROP and self.network != TREE:
             raise SpecError(
-                f"HardwareOptions(admission='drop') drops from the buffers behind the cores, which network="
-                f"{self.network!r} does not have; take network='tree'"
+                "HardwareOptions(admission=…) 'drop' drops from the buffers between the cores and a tree; take "
+                f"network='tree', not {self.network!r}"
             )
         if self.step_every is not None and not _is_number(self.step_every, 1):
             raise SpecError(

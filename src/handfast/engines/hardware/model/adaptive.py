@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from handfast.engines.hardware.adaptive import EAST, HOP_BITS, NORTH, WEST
-from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, lowest, put, put_in
-from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
+from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, kernel, lowest, put, put_in
+from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos, pop, push
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
 
@@ -83,31 +82,16 @@ def empty_adaptive(shape: CircuitShape) -> tuple[Ring, BufferlessTree, Fifos]:
     return ring, tree, empty_fifos([shape.network_buffer] * n, shape.margin, shape.latency)
 
 
-@njit(nogil=True, _nrt=False)
-def run_bufferless_tree(
-    now: int,
-    children: Ints,
-    held: Ints,
-    result: Ints,
-    turn: Ints,
-    parent: Ints,
-    active: Ints,
-    front: Ints,
-    popped: Ints,
-    touched: Ints,
-) -> int:
+@kernel
+def run_bufferless_tree(now: int, tree: BufferlessTree, fifos: Fifos) -> int:
     """A cycle of the tree, from the root on, and the word that leaves it.
 
     What a merger takes from its child makes room there within the same cycle.
     """
-    mergers = len(turn)
+    held, result, turn, active, mergers = tree.held, tree.result, tree.turn, tree.active, len(tree.turn)
     if mergers == 0:
-        word: int = front[0]
-        if word != NONE:
-            popped[0] = 1
-            put(touched, 0)
-        return word
-    word = result[0]
+        return pop(fifos, 0) if fifos.front[0] != NONE else NONE
+    word: int = result[0]
     if word != NONE:
         result[0] = NONE
         put_in(active, now, 0)
@@ -122,60 +106,40 @@ def run_bufferless_tree(
                 held[i, port] = NONE
                 turn[i] = 1 - port
                 if i:
-                    put_in(active, 1 - now, parent[i])
+                    put_in(active, 1 - now, tree.parent[i])
             for port in range(2):
                 if held[i, port] != NONE:
                     continue
-                child = children[i, port]
-                if child < mergers:
-                    if result[child] != NONE:
-                        held[i, port] = result[child]
-                        result[child] = NONE
-                        put_in(active, now, child)
-                elif front[child - mergers] != NONE:
-                    held[i, port] = front[child - mergers]
-                    popped[child - mergers] = 1
-                    put(touched, child - mergers)
+                child = tree.children[i, port]
+                if child >= mergers:
+                    if fifos.front[child - mergers] != NONE:
+                        held[i, port] = pop(fifos, child - mergers)
+                elif result[child] != NONE:
+                    held[i, port] = result[child]
+                    result[child] = NONE
+                    put_in(active, now, child)
             if result[i] == NONE and (held[i, 0] != NONE or held[i, 1] != NONE):
                 put_in(active, 1 - now, i)
     return word
 
 
-@njit(nogil=True, _nrt=False)
-def run_ring(
-    now: int,
-    north: Ints,
-    rising: Ints,
-    from_west: Ints,
-    from_east: Ints,
-    west_hops: Ints,
-    east_hops: Ints,
-    visited: Ints,
-    offered: Ints,
-    refused: Ints,
-    north_before_east: bool,
-    north_before_west: bool,
-    east_before_west: bool,
-    east_older: bool,
-    north_last_when_almost_full: bool,
-    most_hops: int,
-    depth: Ints,
-    limit: Ints,
-    level: Ints,
-    pushed: Ints,
-    touched: Ints,
-) -> None:
-    """A cycle of the ring: what is in the registers of N_out is written, and every visited node ranks and sends."""
-    n = len(north)
+@kernel
+def run_ring(now: int, ring: Ring, refused: Ints, fifos: Fifos) -> None:
+    """A cycle of the ring: what is in the registers of N_out is written, and every visited node ranks and sends.
+
+    A new word that could not go out is refused, by node.
+    """
+    rising, visited, level = ring.rising, ring.visited, fifos.level
+    from_west, from_east, west_hops, east_hops = ring.from_west, ring.from_east, ring.west_hops, ring.east_hops
+    n = len(ring.north)
     then = 1 - now
     for w in range(len(rising)):
         word = rising[w]
         rising[w] = 0
-        touched[w] |= word
         while word:
             k = w * 64 + lowest(word)
             word &= word - 1
-            pushed[k] = north[k]
+            push(fifos, k, ring.north[k])
     for w in range(len(rising)):
         word = visited[now, w]
         visited[now, w] = 0
@@ -183,85 +147,67 @@ def run_ring(
             k = w * 64 + lowest(word)
             word &= word - 1
             before, after = k - 1 if k else n - 1, k + 1 if k + 1 < n else 0
-            east_word, west_word, new = from_east[now, k], from_west[now, k], offered[k]
-            from_east[now, k] = from_west[now, k] = offered[k] = NONE
+            east_word, west_word, new = from_east[now, k], from_west[now, k], ring.offered[k]
+            from_east[now, k] = from_west[now, k] = ring.offered[k] = NONE
             own, east, west = level[k], level[after], level[before]
             # The word in the register of N_out is written in this very cycle and not yet counted.
-            no_room = own + int(pushed[k] != NONE) >= depth[k]
+            no_room = own + int(fifos.pushed[k] != NONE) >= fifos.depth[k]
             if no_room and east_word != NONE and west_word != NONE and new != NONE:
                 refused[k] = 1
                 new = NONE
-            if no_room or (north_last_when_almost_full and own >= limit[k]):
+            if no_room or (ring.north_last_when_almost_full and own >= fifos.limit[k]):
                 own += _LAST
 
-            from_east_hops, from_west_hops = east_hops[now, k], west_hops[now, k]
-            third: int = NONE
-            second_hops = 0
-            if east_word == NONE:
-                first, first_hops, second = west_word, from_west_hops, new
-                if west_word == NONE:
-                    first, first_hops, second = new, 0, NONE
-            elif west_word == NONE:
-                first, first_hops, second = east_word, from_east_hops, new
-            elif from_east_hops > from_west_hops or (east_older and from_east_hops == from_west_hops):
-                first, first_hops, second, second_hops, third = east_word, from_east_hops, west_word, from_west_hops, new
-            else:
-                first, first_hops, second, second_hops, third = west_word, from_west_hops, east_word, from_east_hops, new
+            # By hops the oldest first; a new word has made none.
+            first, first_hops = east_word, east_hops[now, k]
+            second, second_hops = west_word, west_hops[now, k]
+            third: int = new
+            if first == NONE or (
+                second != NONE and (second_hops > first_hops or (second_hops == first_hops and not ring.east_older))
+            ):
+                first, second = second, first
+                first_hops, second_hops = second_hops, first_hops
+            if second == NONE:
+                second, second_hops, third = third, 0, NONE
+            if first == NONE:
+                first, first_hops, second = second, 0, NONE
 
             # How many ports go before each port; the word of that rank is its own.
-            east_before_north = east < own or (east == own and not north_before_east)
-            west_before_north = west < own or (west == own and not north_before_west)
-            west_before_east = west < east or (west == east and not east_before_west)
+            east_before_north = east < own or (east == own and not ring.north_before_east)
+            west_before_north = west < own or (west == own and not ring.north_before_west)
+            west_before_east = west < east or (west == east and not ring.east_before_west)
             north_rank = int(east_before_north) + int(west_before_north)
             east_rank = int(not east_before_north) + int(west_before_east)
             west_rank = 3 - north_rank - east_rank
 
             up = first if north_rank == 0 else second if north_rank == 1 else third
             if up != NONE:
-                north[k] = up
+                ring.north[k] = up
                 put(rising, k)
             right = first if east_rank == 0 else second if east_rank == 1 else third
             if right != NONE:
                 hops = first_hops if east_rank == 0 else second_hops if east_rank == 1 else 0
                 from_west[then, after] = right
-                west_hops[then, after] = min(hops + 1, most_hops)
+                west_hops[then, after] = min(hops + 1, ring.most_hops)
                 put_in(visited, then, after)
             left = first if west_rank == 0 else second if west_rank == 1 else third
             if left != NONE:
                 hops = first_hops if west_rank == 0 else second_hops if west_rank == 1 else 0
                 from_east[then, before] = left
-                east_hops[then, before] = min(hops + 1, most_hops)
+                east_hops[then, before] = min(hops + 1, ring.most_hops)
                 put_in(visited, then, before)
 
 
-@njit(nogil=True, _nrt=False)
-def clock_adaptive(
-    then: int,
-    parent: Ints,
-    active: Ints,
-    mergers: int,
-    depth: Ints,
-    limit: Ints,
-    level: Ints,
-    highest: Ints,
-    oldest: Ints,
-    words: Ints,
-    front: Ints,
-    popped: Ints,
-    pushed: Ints,
-    touched: Ints,
-    full: Ints,
-    latency: int,
-) -> None:
+@kernel
+def clock_adaptive(then: int, tree: BufferlessTree, fifos: Fifos) -> None:
     """End the cycle: FIFOs take and give, and mergers learn what they can read."""
+    touched, mergers = fifos.touched, len(tree.turn)
     for w in range(len(touched)):
         word = touched[w]
         touched[w] = 0
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
-            clock_fifo(
-                i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency
-            )
-            if front[i] != NONE and mergers:
-                put_in(active, then, parent[mergers + i])
+            clock_fifo(fifos, i)
+            if fifos.front[i] != NONE and mergers:
+                put_in(tree.active, then, tree.parent[mergers + i])

@@ -17,9 +17,9 @@ from handfast.engines.hardware.model.adaptive import (
     run_bufferless_tree,
     run_ring,
 )
-from handfast.engines.hardware.model.bits import Ints, put, put_in
+from handfast.engines.hardware.model.bits import UNCOUNTED, Ints, put_in
 from handfast.engines.hardware.model.chain import NEVER, NOBODY, Chain, begin_step, gather_offers, go_on, match_of
-from handfast.engines.hardware.model.fifos import NONE, Fifos
+from handfast.engines.hardware.model.fifos import NONE, Fifos, pop, push
 from handfast.engines.hardware.model.pipelined import Stages, clock_stages, offer_to_stages, run_stages
 from handfast.engines.hardware.model.tree import Tree, clock_tree, read_output, run_arbiters, run_states
 
@@ -45,6 +45,7 @@ NEXT_SAMPLE = 17  # the cycle of the next sample
 R_SLOT = 18  # slots of R that were offered, discarded ones among them
 S_SLOT = 19
 DROPPED = 20  # results that were dropped
+ADMITTED = 21  # 1: the next step was not discarded when it came, and waits for a chain with a slower clock
 
 IN_TREE, IN_RING, IN_STAGES = 0, 1, 2  # the network that is there
 IDLE, GOES_ON, STUCK = 0, 1, 2  # why the loop returns: all is done; there is no room for results; nothing moves
@@ -59,15 +60,14 @@ class State(NamedTuple):
 
 def new_state(delay: int) -> State:
     """The state after reset."""
-    counts = np.zeros(21, np.int64)
+    counts = np.zeros(22, np.int64)
     counts[LAST_TAKEN] = -2
     return State(counts, np.zeros(delay, np.int64))
 
 
 def _compiled(sources: str) -> Callable[..., int]:
-    """The loop; what Numba keeps of it on the disk goes by the text of all files of the model, not of this one alone."""
+    """The loop; what Numba keeps of it on the disk goes by the text of all files of the model."""
 
-    @njit(cache=True, nogil=True, _nrt=False)
     def advance(
         state: State,
         chain: Chain,
@@ -77,6 +77,7 @@ def _compiled(sources: str) -> Callable[..., int]:
         bufferless: BufferlessTree,
         stages: Stages,
         network: int,
+        ratio: int,
         suspends: bool,
         drops: bool,
         r_shifts: Any,
@@ -93,34 +94,12 @@ def _compiled(sources: str) -> Callable[..., int]:
     ) -> int:
         if not sources:  # named here, so that it is part of the function
             return STUCK
-        counts, flags = state.counts, state.flags
-        # Arrays as local names: reaching into a state costs a count of references each time.
-        partners, entering, first, behind = chain.partners, chain.entering, chain.first, chain.behind
-        at, left, edge, offsets, scan = chain.at, chain.left, chain.edge, chain.offsets, chain.scan
-        ahead, length, waiting, offering = chain.ahead, chain.length, chain.waiting, chain.offering
-        calendar, next_core = chain.calendar, chain.next_core
-        entered, orders, r_slots, discards = chain.entered, chain.orders, chain.r_slots, chain.discards
-        r_size, s_size, ram, comparisons = chain.r_size, chain.s_size, chain.ram, chain.comparisons
-        depth, limit, level, highest, oldest = fifos.depth, fifos.limit, fifos.level, fifos.highest, fifos.oldest
-        stored, front, popped, pushed = fifos.words, fifos.front, fifos.popped, fifos.pushed
-        touched, full, latency = fifos.touched, fifos.full, fifos.latency
-        children, parent, port, ports, fed = tree.children, tree.parent, tree.port, tree.ports, tree.fed
-        closed, bar, token, held, holding = tree.closed, tree.bar, tree.token, tree.held, tree.holding
-        groups, phase, free_at = tree.groups, tree.phase, tree.free_at
-        merger_cycles, first_write, second_write = tree.cycles, tree.first_write, tree.second_write
-        north, rising, from_west, from_east = ring.north, ring.rising, ring.from_west, ring.from_east
-        west_hops, east_hops, visited, ring_phase = ring.west_hops, ring.east_hops, ring.visited, ring.phase
-        offered, refused = ring.offered, chain.refused
-        leaves, leaf_held, result, turn = bufferless.children, bufferless.held, bufferless.result, bufferless.turn
-        above, active = bufferless.parent, bufferless.active
-        stage_children, stage_parent, stage_port = stages.children, stages.parent, stages.port
-        registers, stage_ports, stage_token = stages.word, stages.ports, stages.token
-        stage_active, stage_phase = stages.active, stages.phase
-        calendar_mask = len(calendar) - 1
-
+        counts, flags, level, calendar = state.counts, state.flags, fifos.level, chain.calendar
+        offering, refused, discards = chain.offering, chain.refused, chain.discards
+        entered, orders, r_slots = chain.entered, chain.orders, chain.r_slots
         cycle, tick, step = counts[CYCLE], counts[TICK], counts[STEP]
         busy, finish, ready_at = counts[BUSY], counts[FINISH], counts[READY_AT]
-        waiting_count, under_way, moved = counts[WAITING], counts[UNDER_WAY], counts[MOVED]
+        waiting, under_way, moved = counts[WAITING], counts[UNDER_WAY], counts[MOVED]
         flag, flags_set, suspended_cycles = counts[FLAG], counts[FLAGS], counts[SUSPENDED]
         last_taken, next_sample = counts[LAST_TAKEN], counts[NEXT_SAMPLE]
         results = samples_written = 0
@@ -136,8 +115,11 @@ def _compiled(sources: str) -> Callable[..., int]:
 
             # Whether the chain waits for a step, and whether it gets one.
             suspended = flags[flag] != 0
+            beats = ratio == 1 or cycle % ratio == 0  # the chain works in this cycle
             if ready_at < 0 and busy == 0 and tick >= finish:
-                ready_at = cycle + int(chain.nested_loop)  # that one needs a cycle to insert S, suspended or not
+                ready_at = cycle
+                if chain.nested_loop:  # it takes one more cycle to insert S, suspended or not
+                    ready_at += 1 + (-cycle) % ratio
             ready = ready_at >= 0 and cycle >= ready_at
             if step == len(taken):
                 if ready and under_way == 0 and cycle >= last_taken + 2:
@@ -146,14 +128,15 @@ def _compiled(sources: str) -> Callable[..., int]:
             elif cycle < step * every:
                 moved = cycle  # it waits for the step, not for itself
             else:
-                closed_to = False  # the step is discarded
-                if discards and brings[step]:
-                    closed_to = not ready
+                enters = ready and beats and not suspended
+                if discards and brings[step] and not counts[ADMITTED]:
+                    discarded[step] = not ready
                     for core in range(chain.cores):
-                        closed_to = closed_to or level[core] >= limit[core]
-                if closed_to:
-                    discarded[step] = True
-                elif ready and not suspended:
+                        discarded[step] = discarded[step] or level[core] >= fifos.limit[core]
+                    counts[ADMITTED] = not discarded[step]
+                    enters = enters and not discarded[step]
+                if enters:
+                    counts[ADMITTED] = 0
                     if r_shifts[step]:
                         entered[counts[R_COUNT]] = counts[R_SLOT]
                         orders[counts[R_SLOT]] = counts[R_COUNT]
@@ -166,7 +149,7 @@ def _compiled(sources: str) -> Callable[..., int]:
                     counts[R_COUNT] += r_shifts[step]
                     counts[S_COUNT] += s_shifts[step]
                     ready_at = -1
-                if closed_to or (ready and not suspended):
+                if enters or discarded[step]:
                     counts[R_SLOT] += r_shifts[step]
                     counts[S_SLOT] += s_shifts[step]
                     taken[step] = moved = cycle
@@ -177,85 +160,61 @@ def _compiled(sources: str) -> Callable[..., int]:
 
             # With nothing under way nothing happens before the next match, the end of the step, or the next one.
             works = ready_at < 0
-            if under_way == 0 and flags_set == 0 and waiting_count == 0 and (works or step < len(taken)):
+            if under_way == 0 and flags_set == 0 and waiting == 0 and (works or step < len(taken)):
                 before, until = cycle, NEVER
                 if step < len(taken) and (discards or not works):
                     until = max(step * every, cycle + 1)
                 while cycle < until and (not works or busy or tick < finish):
-                    if calendar[tick & calendar_mask] != NOBODY or (levels_every and cycle == next_sample):
+                    beats = ratio == 1 or cycle % ratio == 0
+                    if (beats and calendar[tick & (len(calendar) - 1)] != NOBODY) or (
+                        levels_every and cycle == next_sample
+                    ):
                         break
-                    tick += 1
+                    tick += int(beats)
                     cycle += 1
                 if network == IN_TREE:
-                    phase[0] = (phase[0] + cycle - before) % merger_cycles
+                    tree.phase[0] = (tree.phase[0] + cycle - before) % tree.cycles
                 if cycle > before:
                     continue
 
-            count = gather_offers(not suspended, tick, waiting_count, waiting, offering, calendar, next_core)
-            almost_full = suspends and full[0] != 0
+            count = gather_offers(chain, not suspended, tick, waiting) if beats else 0
+            almost_full = suspends and fifos.full[0] != 0
             if network == IN_RING:
-                now = ring_phase[0]
-                ring_phase[0] = 1 - now
-                word = run_bufferless_tree(
-                    now, leaves, leaf_held, result, turn, above, active, front, popped, touched
-                )
+                now = ring.phase[0]
+                ring.phase[0] = 1 - now
+                word = run_bufferless_tree(now, bufferless, fifos)
                 for i in range(count):
                     core = offering[i]
-                    offered[core] = match_of(core, scan, entering, partners, at)
-                    put_in(visited, now, core)
-                run_ring(
-                    now, north, rising, from_west, from_east, west_hops, east_hops, visited, offered, refused,
-                    ring.north_before_east, ring.north_before_west, ring.east_before_west, ring.east_older,
-                    ring.north_last_when_almost_full, ring.most_hops, depth, limit, level, pushed, touched,
-                )  # fmt: skip
-                clock_adaptive(
-                    1 - now, above, active, len(turn), depth, limit, level, highest, oldest, stored, front, popped,
-                    pushed, touched, full, latency,
-                )  # fmt: skip
+                    ring.offered[core] = match_of(chain, core)
+                    put_in(ring.visited, now, core)
+                run_ring(now, ring, refused, fifos)
+                clock_adaptive(1 - now, bufferless, fifos)
             elif network == IN_STAGES:
-                now = stage_phase[0]
-                stage_phase[0] = 1 - now
+                now = stages.phase[0]
+                stages.phase[0] = 1 - now
                 for i in range(count):
                     core = offering[i]
-                    match = match_of(core, scan, entering, partners, at)
-                    refused[core] = not offer_to_stages(
-                        now, core, match, stage_parent, stage_port, stage_ports, stage_active, len(registers), depth,
-                        level, front, pushed, touched,
-                    )  # fmt: skip
-                word = run_stages(
-                    now, stage_children, stage_parent, stage_port, registers, stage_ports, stage_token, stage_active,
-                    stages.fan_in, front, popped, touched,
-                )  # fmt: skip
-                clock_stages(
-                    1 - now, stage_parent, stage_port, stage_ports, stage_active, len(registers), depth, limit, level,
-                    highest, oldest, stored, front, popped, pushed, touched, full, latency,
-                )  # fmt: skip
+                    refused[core] = not offer_to_stages(now, core, match_of(chain, core), stages, fifos)
+                word = run_stages(now, stages, fifos)
+                clock_stages(1 - now, stages, fifos)
             else:
-                word = read_output(cycle, tree.root, front, popped, touched, free_at, tree.cycles_per_result)
+                word = read_output(cycle, tree, fifos)
                 if tree.round_robin:
-                    run_arbiters(fed, closed, children, ports, token, front, popped, pushed, touched, tree.fan_in)
+                    run_arbiters(tree, fifos)
                 else:
-                    run_states(
-                        groups, phase, fed, closed, children, held, holding, depth, level, front, popped, pushed,
-                        touched, merger_cycles, first_write, second_write,
-                    )  # fmt: skip
+                    run_states(tree, fifos)
                 for i in range(count):
                     core = offering[i]
-                    if level[core] < depth[core]:
-                        pushed[core] = match_of(core, scan, entering, partners, at)
-                        put(touched, core)
-                    else:
-                        refused[core] = 1
+                    refused[core] = level[core] == fifos.depth[core]
+                    if not refused[core]:
+                        push(fifos, core, match_of(chain, core))
                     # Where the FIFO is almost full, its oldest result makes room, if no merger takes it.
-                    if drops and level[core] >= limit[core] and front[core] != NONE and not popped[core]:
-                        popped[core] = 1
-                        put(touched, core)
+                    crowded = drops and level[core] >= fifos.limit[core]
+                    if crowded and fifos.front[core] != NONE and not fifos.popped[core]:
+                        pop(fifos, core)
                         counts[DROPPED] += 1
                         under_way -= 1
-                clock_tree(
-                    parent, port, ports, fed, closed, bar, depth, limit, level, highest, oldest, stored, front, popped,
-                    pushed, touched, full, latency,
-                )  # fmt: skip
+                clock_tree(tree, fifos)
             if word != NONE:
                 words[results] = word
                 cycles[results] = moved = cycle
@@ -263,22 +222,19 @@ def _compiled(sources: str) -> Callable[..., int]:
                 under_way -= 1
 
             # What the cores do next.
-            if not suspended:
-                tick += 1
-            waiting_count = 0
+            if beats:
+                waiting = 0
+                tick += int(not suspended)
             for i in range(count):
                 core = offering[i]
                 if refused[core]:
                     refused[core] = 0
-                    waiting[waiting_count] = core
-                    waiting_count += 1
+                    chain.waiting[waiting] = core
+                    waiting += 1
                     continue
                 under_way += 1
                 last_taken = cycle
-                done = go_on(
-                    core, tick, r_size, s_size, r_slots, partners, orders, first, behind, at, left, edge, offsets, ahead, scan,
-                    length, calendar, next_core, ram, comparisons, discards,
-                )  # fmt: skip
+                done = go_on(chain, core, tick)
                 if done >= 0:
                     busy -= 1
                     finish = max(finish, done)
@@ -290,13 +246,14 @@ def _compiled(sources: str) -> Callable[..., int]:
 
         counts[CYCLE], counts[TICK], counts[STEP] = cycle, tick, step
         counts[BUSY], counts[FINISH], counts[READY_AT] = busy, finish, ready_at
-        counts[WAITING], counts[UNDER_WAY], counts[MOVED] = waiting_count, under_way, moved
+        counts[WAITING], counts[UNDER_WAY], counts[MOVED] = waiting, under_way, moved
         counts[FLAG], counts[FLAGS], counts[SUSPENDED] = flag, flags_set, suspended_cycles
         counts[LAST_TAKEN], counts[NEXT_SAMPLE] = last_taken, next_sample
         counts[RESULTS], counts[SAMPLES] = results, samples_written
         return status
 
-    return advance
+    compiled: Callable[..., int] = njit(cache=True, **UNCOUNTED)(advance)
+    return compiled
 
 
 def _sources() -> str:

@@ -2,11 +2,12 @@
 
 All cores begin a step together and go through the same positions: one for each state, one for each group of slots that
 is compared at a time. A core goes on by one position in every cycle in which it is not suspended, except where it has
-matches: there it stays until they are taken. So the model counts the cycles that are not suspended, the chain's *clock*,
-and knows of each core on which tick of it the next match comes. The positions between are not visited.
+matches: there it stays until they are taken. So the model counts the cycles that are not suspended, the chain's
+*clock*, and knows of each core on which tick of it the next match comes. The positions between are not visited.
 
-Slots are numbered as they are offered, and those of discarded steps never enter. A segment holds slots that have entered
-one after the other, so the matches of a scan are the partners of the new tuple from the first of these to the last.
+Slots are numbered as they are offered, and those of discarded steps never enter. A segment holds slots that have
+entered one after the other, so the matches of a scan are the partners of the new tuple from the first of these to
+the last.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints
+from handfast.engines.hardware.model.bits import Ints, kernel
 from handfast.engines.hardware.model.pairs import Partners
 from handfast.engines.hardware.options import EAGER, NESTED_LOOP, THROTTLE
 from handfast.engines.hardware.shape import CircuitShape
@@ -102,40 +102,31 @@ def new_chain(shape: CircuitShape, partners: Partners) -> Chain:
     )
 
 
-@njit(nogil=True, _nrt=False)
-def begin_scan(
-    core: int,
-    scan: int,
-    slot: int,
-    low: int,
-    size: int,
-    others: int,
-    enters: bool,
-    partners: Ints,
-    following: Ints,
-    ends: Ints,
-    entered: Ints,
-    orders: Ints,
-    first: Ints,
-    behind: Ints,
-    at: Ints,
-    left: Ints,
-    edge: Ints,
-    ram: bool,
-    discards: bool,
-) -> None:
-    """Find the partners of a new slot in the segment of so many slots, the first of which was the `low`-th to enter.
+@kernel
+def _begin_scan(chain: Chain, core: int, scan: int, order: int, low: int, enters: bool) -> None:
+    """Find the partners of a new slot in the segment that it scans.
 
     From core to core a slot meets later ones, so those that it has passed are not looked at again; only when it enters
-    the chain those before all segments are passed over. `others` is where the slots of the other stream begin.
+    the chain those before all segments are passed over.
+
+    Args:
+        chain: The chain.
+        core: The core.
+        scan: 0 for a slot of R, 1 for one of S.
+        order: The how-manieth of its stream it was to enter.
+        low: The how-manieth of the other stream the oldest slot of the segment was.
+        enters: Whether it enters the chain.
     """
-    begin, end = following[slot], ends[slot]
-    if begin == end or low + size <= 0:
+    partners, orders = chain.partners, chain.orders
+    own, others, size = (chain.r_slots, 0, chain.r_size) if scan else (0, chain.r_slots, chain.s_size)
+    slot = chain.entered[own + order]
+    begin, end = chain.following[own + slot], chain.ends[own + slot]
+    if begin == end or low + size <= 0:  # no partners, or none has come so far
         return
     lowest, highest = low, low + size  # the first slot, and the one behind the last
-    if discards:
-        lowest = entered[others + low] if low > 0 else 0
-        highest = entered[others + low + size - 1] + 1
+    if chain.discards:
+        lowest = chain.entered[others + low] if low > 0 else 0
+        highest = chain.entered[others + low + size - 1] + 1
     if enters:
         top = end
         while begin < top:
@@ -149,83 +140,78 @@ def begin_scan(
     stop = begin
     while stop < end and partners[stop] < highest:
         stop += 1
-    following[slot] = stop
+    chain.following[own + slot] = stop
     count = stop - begin
-    if discards:
+    if chain.discards:
         for place in range(begin, stop):
             count -= int(orders[others + partners[place]] == NOBODY)
-    left[core, scan] = count
     if count == 0:
         return
-    first[core, scan] = begin
-    behind[core, scan] = stop
-    if ram:  # slots take the places of the oldest in turn, and the scan begins with place 0
+    chain.left[core, scan] = count
+    chain.entering[core, scan] = slot
+    chain.first[core, scan] = begin
+    chain.behind[core, scan] = stop
+    if chain.ram:  # slots take the places of the oldest in turn, and the scan begins with place 0
         wraps = low + (-low) % size
-        edge[core, scan] = wraps
+        chain.edge[core, scan] = wraps
         place = begin
-        while place < stop and (orders[others + partners[place]] if discards else partners[place]) < wraps:
+        while place < stop and (orders[others + partners[place]] if chain.discards else partners[place]) < wraps:
             place += 1
-        at[core, scan] = place if place < stop else begin
+        chain.at[core, scan] = place if place < stop else begin
     else:  # newest first
-        edge[core, scan] = low + size - 1
-        at[core, scan] = stop - 1
+        chain.edge[core, scan] = low + size - 1
+        chain.at[core, scan] = stop - 1
 
 
-@njit(nogil=True, _nrt=False)
-def matching_position(
-    core: int,
-    scan: int,
-    offsets: Ints,
-    size: int,
-    others: int,
-    partners: Ints,
-    orders: Ints,
-    first: Ints,
-    behind: Ints,
-    at: Ints,
-    edge: Ints,
-    ram: bool,
-    comparisons: int,
-    discards: bool,
-) -> int:
-    """The position of the next match of a scan, which is at `at` or, if that was discarded, behind it."""
-    place = at[core, scan]
-    order = partners[place]
-    if discards:
-        order = orders[others + order]
+@kernel
+def _find_match(chain: Chain, core: int, scan: int) -> None:
+    """Find the position of the next match of a scan, which is at `at` or, if that was discarded, behind it."""
+    if chain.left[core, scan] == 0:
+        chain.ahead[core, scan] = NEVER
+        return
+    others, size = (0, chain.r_size) if scan else (chain.r_slots, chain.s_size)
+    place = chain.at[core, scan]
+    order = chain.partners[place]
+    if chain.discards:
+        order = chain.orders[others + order]
         while order == NOBODY:
-            place += 1 if ram else -1
-            if place == behind[core, scan]:
-                place = first[core, scan]
-            order = orders[others + partners[place]]
-        at[core, scan] = place
-    distance = order - edge[core, scan]
-    number = distance if ram and distance >= 0 else distance + size if ram else -distance
-    return offsets[scan] + (number if comparisons == 1 else number // comparisons)
+            place += 1 if chain.ram else -1
+            if place == chain.behind[core, scan]:
+                place = chain.first[core, scan]
+            order = chain.orders[others + chain.partners[place]]
+        chain.at[core, scan] = place
+    distance = order - chain.edge[core, scan]
+    number = distance if chain.ram and distance >= 0 else distance + size if chain.ram else -distance
+    if chain.comparisons > 1:
+        number //= chain.comparisons
+    chain.ahead[core, scan] = chain.offsets[scan] + number
 
 
-@njit(nogil=True, _nrt=False)
+@kernel
+def _note(chain: Chain, core: int, tick: int) -> None:
+    """Note in the calendar that a core has a match on this tick."""
+    place = tick & (len(chain.calendar) - 1)
+    chain.next_core[core] = chain.calendar[place]
+    chain.calendar[place] = core
+
+
+@kernel
 def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_count: int, tick: int) -> tuple[int, int]:
     """Begin a step on this tick of the clock.
 
     Args:
         chain: The chain.
-        r_shifts, s_shifts: Which streams bring a slot.
-        r_count, s_count: How many slots of each have entered before; the new ones are written down as entered.
+        r_shifts, s_shifts: Which streams bring a slot; it is written down as entered.
+        r_count, s_count: How many slots of each have entered before.
         tick: The clock.
 
     Returns:
         How many cores have a match to give, and the tick on which the cores without one have finished.
     """
-    partners, following, ends, ram = chain.partners, chain.following, chain.ends, chain.ram
-    first, behind, at, left, edge = chain.first, chain.behind, chain.at, chain.left, chain.edge
-    entering, offsets, ahead = chain.entering, chain.offsets, chain.ahead
-    entered, orders, r_slots, discards = chain.entered, chain.orders, chain.r_slots, chain.discards
-    calendar, next_core, nested_loop = chain.calendar, chain.next_core, chain.nested_loop
-    r_size, s_size, comparisons, units = chain.r_size, chain.s_size, chain.comparisons, chain.cores
-    cores = 1 if nested_loop else units
-    r_groups = -(-r_size // comparisons) * int(s_shifts)  # those that are scanned
-    s_groups = -(-s_size // comparisons) * int(r_shifts)
+    nested_loop, offsets, r_size, s_size = chain.nested_loop, chain.offsets, chain.r_size, chain.s_size
+    cores = 1 if nested_loop else chain.cores
+    r_groups = -(-r_size // chain.comparisons) * int(s_shifts)  # those that are scanned
+    s_groups = -(-s_size // chain.comparisons) * int(r_shifts)
     if nested_loop:
         offsets[0] = offsets[1] = NESTED_SCANS_AT
         length = NESTED_SCANS_AT  # and more: as many positions as the unit has groups
@@ -235,137 +221,80 @@ def begin_step(chain: Chain, r_shifts: bool, s_shifts: bool, r_count: int, s_cou
     else:
         offsets[0], offsets[1] = R_SCANS_AT, R_SCANS_AT + s_groups + 1
         length = offsets[1] + r_groups
-    busy, finish = 0, tick + length
-    left[:] = 0
+    chain.left[:] = 0
     for core in range(cores):
         other = cores - 1 - core  # how many cores S has passed
-        order = r_count - core * r_size
-        if r_shifts and order >= 0:
-            slot = entered[order]
-            entering[core, 0] = slot
-            begin_scan(
-                core, 0, slot, s_count - (other + 1) * s_size, s_size, r_slots, core == 0, partners, following, ends,
-                entered, orders, first, behind, at, left, edge, ram, discards,
-            )  # fmt: skip
-        order = s_count - other * s_size
-        if s_shifts and order >= 0:
-            slot = entered[r_slots + order]
-            unit = 1 if nested_loop else core
-            entering[unit, 1] = slot
-            begin_scan(
-                unit, 1, r_slots + slot, r_count + int(r_shifts) - (core + 1) * r_size, r_size, 0, other == 0, partners,
-                following, ends, entered, orders, first, behind, at, left, edge, ram, discards,
-            )  # fmt: skip
-    for unit in range(units):
-        chain.length[unit] = length
+        if r_shifts and r_count >= core * r_size:
+            _begin_scan(chain, core, 0, r_count - core * r_size, s_count - (other + 1) * s_size, core == 0)
+        if s_shifts and s_count >= other * s_size:
+            low = r_count + int(r_shifts) - (core + 1) * r_size
+            _begin_scan(chain, 1 if nested_loop else core, 1, s_count - other * s_size, low, other == 0)
+    busy, finish = 0, tick + length
+    for core in range(chain.cores):
+        chain.length[core] = length
         if nested_loop:
-            chain.length[unit] += r_groups if unit else s_groups
-        if left[unit, 0] + left[unit, 1] == 0:
-            finish = max(finish, tick + chain.length[unit])
+            chain.length[core] += r_groups if core else s_groups
+        if chain.left[core, 0] + chain.left[core, 1] == 0:
+            finish = max(finish, tick + chain.length[core])
             continue
         busy += 1
-        for scan in range(2):
-            size = r_size if scan else s_size
-            ahead[unit, scan] = (
-                matching_position(
-                    unit, scan, offsets, size, 0 if scan else r_slots, partners, orders, first, behind, at, edge, ram,
-                    comparisons, discards,
-                )  # fmt: skip
-                if left[unit, scan]
-                else NEVER
-            )
-        chain.scan[unit] = int(ahead[unit, 1] < ahead[unit, 0])
-        place = (tick + ahead[unit, chain.scan[unit]]) & (len(calendar) - 1)
-        next_core[unit] = calendar[place]
-        calendar[place] = unit
+        _find_match(chain, core, 0)
+        _find_match(chain, core, 1)
+        chain.scan[core] = int(chain.ahead[core, 1] < chain.ahead[core, 0])
+        _note(chain, core, tick + chain.ahead[core, chain.scan[core]])
     return busy, finish
 
 
-@njit(nogil=True, _nrt=False)
-def gather_offers(
-    goes: bool,
-    tick: int,
-    waiting_count: int,
-    waiting: Ints,
-    offering: Ints,
-    calendar: Ints,
-    next_core: Ints,
-) -> int:
-    """Write down which cores offer a match in this cycle, and return how many do."""
-    count = waiting_count
-    for i in range(waiting_count):
-        offering[i] = waiting[i]
+@kernel
+def gather_offers(chain: Chain, goes: bool, tick: int, waiting: int) -> int:
+    """Write down which cores offer a match in this cycle, and return how many do.
+
+    Those that wait go on offering; on this tick others begin to, unless they are suspended.
+    """
+    count = waiting
+    for i in range(waiting):
+        chain.offering[i] = chain.waiting[i]
     if goes:
-        place = tick & (len(calendar) - 1)
-        core = calendar[place]
-        calendar[place] = NOBODY
+        place = tick & (len(chain.calendar) - 1)
+        core = chain.calendar[place]
+        chain.calendar[place] = NOBODY
         while core != NOBODY:
-            offering[count] = core
+            chain.offering[count] = core
             count += 1
-            core = next_core[core]
+            core = chain.next_core[core]
     return count
 
 
-@njit(nogil=True, _nrt=False)
-def match_of(core: int, scan: Ints, entering: Ints, partners: Ints, at: Ints) -> int:
+@kernel
+def match_of(chain: Chain, core: int) -> int:
     """The match that a core offers as a word: the slot of R in the upper half, that of S in the lower."""
-    own = scan[core]
-    partner = partners[at[core, own]]
-    new = entering[core, own]
-    word: int = new << 32 | partner if own == 0 else partner << 32 | new
+    scan = chain.scan[core]
+    partner, new = chain.partners[chain.at[core, scan]], chain.entering[core, scan]
+    word: int = partner << 32 | new if scan else new << 32 | partner
     return word
 
 
-@njit(nogil=True, _nrt=False)
-def go_on(
-    core: int,
-    tick: int,
-    r_size: int,
-    s_size: int,
-    r_slots: int,
-    partners: Ints,
-    orders: Ints,
-    first: Ints,
-    behind: Ints,
-    at: Ints,
-    left: Ints,
-    edge: Ints,
-    offsets: Ints,
-    ahead: Ints,
-    scan: Ints,
-    length: Ints,
-    calendar: Ints,
-    next_core: Ints,
-    ram: bool,
-    comparisons: int,
-    discards: bool,
-) -> int:
+@kernel
+def go_on(chain: Chain, core: int, tick: int) -> int:
     """Let a core whose match was taken go on, from this tick.
 
     Returns:
         The tick on which it has finished, if that was its last match, else -1.
     """
-    own = scan[core]
-    passed = ahead[core, own]
-    left[core, own] -= 1
-    if left[core, own]:
-        if ram:
-            at[core, own] += 1
-            if at[core, own] == behind[core, own]:
-                at[core, own] = first[core, own]
-        else:
-            at[core, own] -= 1
-        size = r_size if own else s_size
-        ahead[core, own] = matching_position(
-            core, own, offsets, size, 0 if own else r_slots, partners, orders, first, behind, at, edge, ram, comparisons,
-            discards,
-        )  # fmt: skip
+    scan, left, at, ahead = chain.scan[core], chain.left, chain.at, chain.ahead
+    passed = ahead[core, scan]
+    left[core, scan] -= 1
+    if left[core, 0] + left[core, 1] == 0:
+        finish: int = tick + chain.length[core] - passed - 1
+        return finish
+    if not chain.ram:
+        at[core, scan] -= 1
     else:
-        ahead[core, own] = NEVER
-        if left[core, 1 - own] == 0:
-            return tick + length[core] - passed - 1
-    own = scan[core] = int(ahead[core, 1] < ahead[core, 0])
-    place = (tick + max(ahead[core, own] - passed - 1, 0)) & (len(calendar) - 1)
-    next_core[core] = calendar[place]
-    calendar[place] = core
+        at[core, scan] += 1
+        if at[core, scan] == chain.behind[core, scan]:
+            at[core, scan] = chain.first[core, scan]
+    _find_match(chain, core, scan)
+    following = int(ahead[core, 1] < ahead[core, 0])  # of two at the same time, that of R
+    chain.scan[core] = following
+    _note(chain, core, tick + max(ahead[core, following] - passed - 1, 0))
     return -1

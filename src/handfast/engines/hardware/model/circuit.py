@@ -90,7 +90,7 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, every: int = 0, leve
     """
     if shape.latency not in (1, 2):
         raise UnsupportedError(
-            f"The fast model has FIFOs with a latency of 1 or 2 cycles, not {shape.latency!r}; take a simulator of the RTL"
+            f"The fast model has FIFOs with a latency of 1 or 2 cycles, not {shape.latency!r}; use another simulator"
         )
     entering = [np.asarray(own, np.int64) for own in (steps.r, steps.s)]
     places = [own[own != STAYS] for own in entering]  # by slot
@@ -109,13 +109,13 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, every: int = 0, leve
     discarded = np.zeros(len(brings), np.bool_)
     words, cycles = np.empty(_ROOM, np.int64), np.empty(_ROOM, np.int64)
     samples = np.empty((_ROOM // len(fifos.level) + 1 if levels_every else 0, len(fifos.level)), np.int64)
-    quiet = 1_000 + 8 * sum(shape.sizes)  # cycles: much longer than a step without a match
+    quiet = shape.merge_clock * (1_000 + 8 * sum(shape.sizes))  # cycles: much longer than a step without a match
     found: list[tuple[Ints, Ints]] = []
     sampled: list[Ints] = []
     while True:
         status = loop.advance(
-            state, chain, fifos, tree, ring, bufferless, stages, network, *admits, *shifts, brings, every,
-            taken, discarded, words, cycles, samples, levels_every, quiet,
+            state, chain, fifos, tree, ring, bufferless, stages, network, shape.merge_clock, *admits, *shifts, brings,
+            every, taken, discarded, words, cycles, samples, levels_every, quiet,
         )  # fmt: skip
         count = int(state.counts[loop.RESULTS])
         found.append((words[:count].copy(), cycles[:count].copy()))

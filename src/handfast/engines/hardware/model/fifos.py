@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints, empty_set, put
+from handfast.engines.hardware.model.bits import Ints, empty_set, kernel, put
 
 NONE = -1  # no word; words are numbers from 0 on
 
@@ -50,44 +49,46 @@ def empty_fifos(depths: Sequence[int], margin: int, latency: int) -> Fifos:
     )
 
 
-@njit(nogil=True, _nrt=False)
-def clock_fifo(
-    i: int,
-    depth: Ints,
-    limit: Ints,
-    level: Ints,
-    highest: Ints,
-    oldest: Ints,
-    words: Ints,
-    front: Ints,
-    popped: Ints,
-    pushed: Ints,
-    touched: Ints,
-    full: Ints,
-    latency: int,
-) -> None:
+@kernel
+def push(fifos: Fifos, i: int, word: int) -> None:
+    """Write a word into FIFO i in this cycle; there must be room."""
+    fifos.pushed[i] = word
+    put(fifos.touched, i)
+
+
+@kernel
+def pop(fifos: Fifos, i: int) -> int:
+    """Take what is in front of FIFO i in this cycle; there must be something."""
+    fifos.popped[i] = 1
+    put(fifos.touched, i)
+    word: int = fifos.front[i]
+    return word
+
+
+@kernel
+def clock_fifo(fifos: Fifos, i: int) -> None:
     """End the cycle of FIFO i, which was touched: what was popped leaves, what was pushed is stored."""
+    level, oldest, words, depth = fifos.level, fifos.oldest, fifos.words, fifos.depth[i]
     before = level[i]
     readable = before
-    if popped[i]:
-        popped[i] = 0
+    if fifos.popped[i]:
+        fifos.popped[i] = 0
         readable -= 1
-        oldest[i] = oldest[i] + 1 if oldest[i] + 1 < depth[i] else 0
+        oldest[i] = oldest[i] + 1 if oldest[i] + 1 < depth else 0
     after = readable
-    if pushed[i] != NONE:
+    if fifos.pushed[i] != NONE:
         slot = oldest[i] + readable
-        words[i, slot if slot < depth[i] else slot - depth[i]] = pushed[i]
-        pushed[i] = NONE
+        words[i, slot if slot < depth else slot - depth] = fifos.pushed[i]
+        fifos.pushed[i] = NONE
         after += 1
-        if latency < 2:
+        if fifos.latency < 2:
             readable += 1
     level[i] = after
-    full[0] += int(after >= limit[i]) - int(before >= limit[i])
-    if after > highest[i]:
-        highest[i] = after
+    fifos.full[0] += int(after >= fifos.limit[i]) - int(before >= fifos.limit[i])
+    fifos.highest[i] = max(fifos.highest[i], after)
     if readable:
-        front[i] = words[i, oldest[i]]
+        fifos.front[i] = words[i, oldest[i]]
     else:
-        front[i] = NONE
+        fifos.front[i] = NONE
         if after:
-            put(touched, i)  # it can be read one cycle later
+            put(fifos.touched, i)  # it can be read one cycle later

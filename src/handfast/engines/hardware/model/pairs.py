@@ -48,7 +48,8 @@ class Pairs:
         groups = np.unique(keys, return_inverse=True)[1].reshape(-1)
         own_groups = groups[: len(sides[0])], groups[len(sides[0]) :]
         count = int(groups.max(initial=-1)) + 1
-        lists, starts, ends = [], [], []
+        lists: list[Ints] = []
+        starts, ends = [], []
         for own, other, slots in ((0, 1, len(r)), (1, 0, len(s))):
             before = len(lists[0]) if lists else 0
             lists.append(sides[other][np.argsort(own_groups[other], kind="stable")])
@@ -66,7 +67,8 @@ class Pairs:
         pairs = [slots[0][self.r], slots[1][self.s]]
         enter = (pairs[0] >= 0) & (pairs[1] >= 0)  # those of which both tuples enter
         pairs = [own[enter] for own in pairs]
-        lists, starts, ends = [], [], []
+        lists: list[Ints] = []
+        starts, ends = [], []
         for own, other, count in ((0, 1, len(r)), (1, 0, len(s))):
             before = len(pairs[0]) if lists else 0
             order = np.lexsort((pairs[other], pairs[own]))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints, empty_sets, lowest, put, put_in
-from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
+from handfast.engines.hardware.model.bits import Ints, empty_sets, first_from, kernel, lowest, put_in
+from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos, pop, push
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.pipelined import PASSING
 from handfast.engines.hardware.shape import CircuitShape
@@ -49,63 +48,38 @@ def empty_stages(shape: CircuitShape) -> tuple[Stages, Fifos]:
     return stages, empty_fifos([shape.network_buffer] * n, shape.margin, PASSING)
 
 
-@njit(nogil=True, _nrt=False)
-def offer_to_stages(
-    now: int,
-    core: int,
-    word: int,
-    parent: Ints,
-    port: Ints,
-    ports: Ints,
-    active: Ints,
-    mergers: int,
-    depth: Ints,
-    level: Ints,
-    front: Ints,
-    pushed: Ints,
-    touched: Ints,
-) -> bool:
+@kernel
+def offer_to_stages(now: int, core: int, word: int, stages: Stages, fifos: Fifos) -> bool:
     """Offer a match to the FIFO of a core before the mergers read, and say whether it is taken."""
-    if level[core] == depth[core]:
+    if fifos.level[core] == fifos.depth[core]:
         return False
-    pushed[core] = word
-    put(touched, core)
-    if level[core] == 0:  # it can be read at once
-        front[core] = word
-        if mergers:
-            above = parent[mergers + core]
-            ports[above] |= np.int64(1) << port[mergers + core]
-            put_in(active, now, above)
+    push(fifos, core, word)
+    if fifos.level[core] == 0:  # it can be read at once
+        fifos.front[core] = word
+        _can_read(now, len(stages.word) + core, stages)
     return True
 
 
-@njit(nogil=True, _nrt=False)
-def run_stages(
-    now: int,
-    children: Ints,
-    parent: Ints,
-    port: Ints,
-    registers: Ints,
-    ports: Ints,
-    token: Ints,
-    active: Ints,
-    fan_in: int,
-    front: Ints,
-    popped: Ints,
-    touched: Ints,
-) -> int:
+@kernel
+def _can_read(phase: int, child: int, stages: Stages) -> None:
+    """Let the merger above a merger or FIFO know that there is a word, in this phase."""
+    above = stages.parent[child]
+    if above >= 0:
+        stages.ports[above] |= np.int64(1) << stages.port[child]
+        put_in(stages.active, phase, above)
+
+
+@kernel
+def run_stages(now: int, stages: Stages, fifos: Fifos) -> int:
     """A cycle of the mergers, from the root on, and the word that leaves it.
 
     What a merger takes from its child makes room there within the same cycle.
     """
+    registers, ports, token, active = stages.word, stages.ports, stages.token, stages.active
     mergers = len(registers)
     if mergers == 0:
-        word: int = front[0]
-        if word != NONE:
-            popped[0] = 1
-            put(touched, 0)
-        return word
-    word = registers[0]
+        return pop(fifos, 0) if fifos.front[0] != NONE else NONE
+    word: int = registers[0]
     if word != NONE:
         registers[0] = NONE
         put_in(active, now, 0)
@@ -115,59 +89,34 @@ def run_stages(
             active[now, w] &= active[now, w] - 1
             if registers[i] != NONE or ports[i] == 0:
                 continue
-            ahead = ports[i] >> token[i]
-            place = token[i] + lowest(ahead) if ahead else lowest(ports[i])
-            token[i] = place + 1 if place + 1 < fan_in else 0
+            place = first_from(ports[i], token[i])
+            token[i] = place + 1 if place + 1 < stages.fan_in else 0
             ports[i] &= ~(np.int64(1) << place)
-            child = children[i, place]
+            child = stages.children[i, place]
             if child < mergers:
                 registers[i] = registers[child]
                 registers[child] = NONE
                 put_in(active, now, child)
             else:
-                registers[i] = front[child - mergers]
-                popped[child - mergers] = 1
-                put(touched, child - mergers)
-            if i:  # it can be read in the next cycle
-                ports[parent[i]] |= np.int64(1) << port[i]
-                put_in(active, 1 - now, parent[i])
+                registers[i] = pop(fifos, child - mergers)
+            _can_read(1 - now, i, stages)
     return word
 
 
-@njit(nogil=True, _nrt=False)
-def clock_stages(
-    then: int,
-    parent: Ints,
-    port: Ints,
-    ports: Ints,
-    active: Ints,
-    mergers: int,
-    depth: Ints,
-    limit: Ints,
-    level: Ints,
-    highest: Ints,
-    oldest: Ints,
-    words: Ints,
-    front: Ints,
-    popped: Ints,
-    pushed: Ints,
-    touched: Ints,
-    full: Ints,
-    latency: int,
-) -> None:
+@kernel
+def clock_stages(then: int, stages: Stages, fifos: Fifos) -> None:
     """End the cycle: FIFOs take and give, and mergers learn what they can read."""
+    touched = fifos.touched
     for w in range(len(touched)):
         word = touched[w]
         touched[w] = 0
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
-            if level[i] == 0 and popped[i]:  # the word has passed without being stored
-                popped[i] = 0
-                pushed[i] = front[i] = NONE
+            if fifos.level[i] == 0 and fifos.popped[i]:  # the word has passed without being stored
+                fifos.popped[i] = 0
+                fifos.pushed[i] = fifos.front[i] = NONE
                 continue
-            clock_fifo(i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency)
-            if front[i] != NONE and mergers:
-                above = parent[mergers + i]
-                ports[above] |= np.int64(1) << port[mergers + i]
-                put_in(active, then, above)
+            clock_fifo(fifos, i)
+            if fifos.front[i] != NONE:
+                _can_read(then, len(stages.word) + i, stages)

@@ -9,10 +9,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from handfast.engines.hardware.model.bits import Ints, empty_set, empty_sets, lowest, put, put_in, remove, remove_from, set_of
-from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos
+from handfast.engines.hardware.model.bits import (
+    Ints,
+    empty_set,
+    empty_sets,
+    first_from,
+    kernel,
+    lowest,
+    put,
+    put_in,
+    remove,
+    remove_from,
+    set_of,
+)
+from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos, pop, push
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.tree import level_sizes
@@ -93,58 +104,34 @@ def _children(n: int, fan_in: int) -> Ints:
     return children
 
 
-@njit(nogil=True, _nrt=False)
-def read_output(
-    cycle: int, root: int, front: Ints, popped: Ints, touched: Ints, free_at: Ints, cycles_per_result: int
-) -> int:
+@kernel
+def read_output(cycle: int, tree: Tree, fifos: Fifos) -> int:
     """The word that leaves the circuit in this cycle."""
-    word: int = front[root]
-    if word == NONE or cycle < free_at[0]:
+    if fifos.front[tree.root] == NONE or cycle < tree.free_at[0]:
         return NONE
-    free_at[0] = cycle + cycles_per_result
-    popped[root] = 1
-    put(touched, root)
-    return word
+    tree.free_at[0] = cycle + tree.cycles_per_result
+    return pop(fifos, tree.root)
 
 
-@njit(nogil=True, _nrt=False)
-def run_states(
-    groups: Ints,
-    phase: Ints,
-    fed: Ints,
-    closed: Ints,
-    children: Ints,
-    held: Ints,
-    holding: Ints,
-    depth: Ints,
-    level: Ints,
-    front: Ints,
-    popped: Ints,
-    pushed: Ints,
-    touched: Ints,
-    cycles: int,
-    first_write: int,
-    second_write: int,
-) -> None:
-    """A cycle of the thesis' mergers: a group reads, and one or two groups write."""
-    now = phase[0]
-    phase[0] = now + 1 if now + 1 < cycles else 0
+@kernel
+def run_states(tree: Tree, fifos: Fifos) -> None:
+    """A cycle of the thesis' mergers: a group reads, and two groups write."""
+    groups, fed, holding, cycles = tree.groups, tree.fed, tree.holding, tree.cycles
+    now = tree.phase[0]
+    tree.phase[0] = now + 1 if now + 1 < cycles else 0
     reading = cycles - now if now else 0
     for w in range(len(fed)):
-        word = groups[reading, w] & fed[w] & ~closed[w]
+        word = groups[reading, w] & fed[w] & ~tree.closed[w]
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
             for port in range(2):
-                child = children[i, port]
-                read = front[child]
-                if read != NONE:
-                    held[port, i] = read
+                child = tree.children[i, port]
+                if fifos.front[child] != NONE:
+                    tree.held[port, i] = pop(fifos, child)
                     put_in(holding, port, i)
-                    popped[child] = 1
-                    put(touched, child)
     for port in range(2):
-        group = (second_write if port else first_write) - now
+        group = (tree.second_write if port else tree.first_write) - now
         if group < 0:
             group += cycles
         for w in range(len(fed)):
@@ -152,85 +139,49 @@ def run_states(
             while word:
                 i = w * 64 + lowest(word)
                 word &= word - 1
-                if level[i] < depth[i]:
-                    pushed[i] = held[port, i]
+                if fifos.level[i] < fifos.depth[i]:
+                    push(fifos, i, tree.held[port, i])
                     remove_from(holding, port, i)
-                    put(touched, i)
                 else:  # it waits: in the next cycle the group behind its own is in this state
                     remove_from(groups, group, i)
                     put_in(groups, group - 1 if group else cycles - 1, i)
 
 
-@njit(nogil=True, _nrt=False)
-def run_arbiters(
-    fed: Ints,
-    closed: Ints,
-    children: Ints,
-    ports: Ints,
-    token: Ints,
-    front: Ints,
-    popped: Ints,
-    pushed: Ints,
-    touched: Ints,
-    fan_in: int,
-) -> None:
+@kernel
+def run_arbiters(tree: Tree, fifos: Fifos) -> None:
     """A cycle of the round-robin mergers: each lets one word in."""
-    for w in range(len(fed)):
-        word = fed[w] & ~closed[w]
+    ports, token = tree.ports, tree.token
+    for w in range(len(tree.fed)):
+        word = tree.fed[w] & ~tree.closed[w]
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
-            ahead = ports[i] >> token[i]
-            port = token[i] + lowest(ahead) if ahead else lowest(ports[i])
-            token[i] = port + 1 if port + 1 < fan_in else 0
-            child = children[i, port]
-            pushed[i] = front[child]
-            popped[child] = 1
-            put(touched, i)
-            put(touched, child)
+            port = first_from(ports[i], token[i])
+            token[i] = port + 1 if port + 1 < tree.fan_in else 0
+            push(fifos, i, pop(fifos, tree.children[i, port]))
 
 
-@njit(nogil=True, _nrt=False)
-def clock_tree(
-    parent: Ints,
-    port: Ints,
-    ports: Ints,
-    fed: Ints,
-    closed: Ints,
-    bar: Ints,
-    depth: Ints,
-    limit: Ints,
-    level: Ints,
-    highest: Ints,
-    oldest: Ints,
-    words: Ints,
-    front: Ints,
-    popped: Ints,
-    pushed: Ints,
-    touched: Ints,
-    full: Ints,
-    latency: int,
-) -> None:
+@kernel
+def clock_tree(tree: Tree, fifos: Fifos) -> None:
     """End the cycle: FIFOs take and give, and mergers learn what they can read."""
+    touched, ports = fifos.touched, tree.ports
     for w in range(len(touched)):
         word = touched[w]
         touched[w] = 0
         while word:
             i = w * 64 + lowest(word)
             word &= word - 1
-            clock_fifo(
-                i, depth, limit, level, highest, oldest, words, front, popped, pushed, touched, full, latency
-            )
-            if level[i] >= bar[i]:
-                put(closed, i)
+            clock_fifo(fifos, i)
+            if fifos.level[i] >= tree.bar[i]:
+                put(tree.closed, i)
             else:
-                remove(closed, i)
-            above = parent[i]
+                remove(tree.closed, i)
+            above = tree.parent[i]
             if above >= 0:
-                if front[i] != NONE:
-                    ports[above] |= np.int64(1) << port[i]
-                    put(fed, above)
+                if fifos.front[i] != NONE:
+                    ports[above] |= np.int64(1) << tree.port[i]
+                    put(tree.fed, above)
                 else:
-                    ports[above] &= ~(np.int64(1) << port[i])
+                    ports[above] &= ~(np.int64(1) << tree.port[i])
                     if ports[above] == 0:
-                        remove(fed, above)
+                        remove(tree.fed, above)
