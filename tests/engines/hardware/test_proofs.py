@@ -8,7 +8,11 @@ from handfast.engines.hardware.proofs.proven import PROOFS, Proof
 from tests.engines.hardware import proof_page
 
 LISTED = [
-    pytest.param(proof, id=f"{proof.part}, {proof.shape}", marks=[pytest.mark.slow] if proof.slow else [])
+    pytest.param(
+        proof,
+        id=f"{proof.part}, {proof.shape}, {proof.depth} cycles",
+        marks=[pytest.mark.slow] if proof.slow else [],
+    )
     for proof in PROOFS
 ]
 

@@ -263,7 +263,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "whole circuit, tree",
         "2 cores, immediate scan, 2 slots, margin 1",
-        lambda: _circuit(network=TREE, scan=IMMEDIATE, within=10, idle_within=15),
+        lambda: _circuit(network=TREE, scan=IMMEDIATE, within=16, idle_within=22),
         depth=28,
         slow=True,
     ),
