@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from handfast.engines.hardware.model import circuit
 from handfast.engines.hardware.model.circuit import run
 from handfast.errors import InternalError
 from tests.engines.hardware.observed import (
@@ -15,6 +16,7 @@ from tests.engines.hardware.observed import (
     of_model,
     random_case,
 )
+from tests.engines.hardware.plain_model import in_python, observed
 from tests.sampling import sampled
 
 ON_AMARANTH = 96
@@ -37,6 +39,14 @@ def check(case: Case, expected: Observed | None) -> None:
 def test_model_and_circuit_agree_in_every_cycle(seed: int) -> None:
     case = random_case(seed, **SMALL)
     check(case, by_amaranth(case))
+
+
+def test_the_model_does_the_same_where_it_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the bugs of test_circuit_model_mutants are put into it there
+    plain = in_python(monkeypatch)
+    for seed in range(ON_AMARANTH):
+        case = random_case(seed, **SMALL)
+        assert observed(circuit, case) == observed(plain, case), case.shape
 
 
 @pytest.mark.usefixtures("yosys")
