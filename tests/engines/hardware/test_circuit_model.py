@@ -43,10 +43,10 @@ def test_model_and_circuit_agree_in_every_cycle(seed: int) -> None:
 
 def test_the_model_does_the_same_where_it_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     # the bugs of test_circuit_model_mutants are put into it there
+    cases = [random_case(seed, **SMALL) for seed in range(ON_AMARANTH)]
+    expected = [observed(circuit, case) for case in cases]
     plain = in_python(monkeypatch)
-    for seed in range(ON_AMARANTH):
-        case = random_case(seed, **SMALL)
-        assert observed(circuit, case) == observed(plain, case), case.shape
+    assert expected == [observed(plain, case) for case in cases]
 
 
 @pytest.mark.usefixtures("yosys")
