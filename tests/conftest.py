@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,17 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
         yield spark.newSession()
 
     monkeypatch.setattr(embedded, "session", session)
+
+
+@pytest.fixture(scope="session")
+def yosys(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Yosys has been started once: its first start on a machine compiles it, and two at a time would do so twice."""
+    from handfast.engines.hardware import toolchain
+
+    folder = tmp_path_factory.mktemp("yosys")
+    with open(tmp_path_factory.getbasetemp().parent / "yosys.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        toolchain.yosys("log ready", folder=folder)
 
 
 # files of long tests, each of which runs in one process: they begin first, so that none is left at the end

@@ -21,7 +21,23 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def test_every_example_is_run_here() -> None:
-    assert {"sensors_local.py", "trades_quotes.py"} == {path.name for path in EXAMPLES.glob("*.py")}
+    assert {"sensors_local.py", "trades_quotes.py", "sql_to_verilog.py"} == {
+        path.name for path in EXAMPLES.rglob("*.py")
+    }
+
+
+@pytest.mark.usefixtures("yosys")
+def test_sql_to_verilog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from handfast.engines.hardware import verilator
+
+    target = tmp_path / "close_quotes.v"
+    monkeypatch.setattr(sys, "argv", ["sql_to_verilog.py", str(target)])
+    ran = runpy.run_path(str(EXAMPLES / "circuit" / "sql_to_verilog.py"), run_name="__main__")
+    verilator.lint(target.read_text(), name="close_quotes")
+    expected = multiset(oracle.result(ran["spec"].bind(schemas_of(ran["tables"])), tables_of(ran["tables"])))
+    assert expected == multiset(result_of(ran["matches"]))
+    assert f"{expected.total()} matches; the circuit is in close_quotes.v: " in capsys.readouterr().out
+    assert 100 < expected.total()
 
 
 def test_sensors_local(capsys: pytest.CaptureFixture[str]) -> None:

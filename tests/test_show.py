@@ -45,6 +45,7 @@ def test_one_test_that_fails_is_a_claim_that_fails_and_says_why(monkeypatch: pyt
     control = Checked("tests.one", "test_control", True)
     endings = "local cases", "batch cases", "streaming cases", "connect cases", "schedules", "bounded, handshake"
     covered = "matches and non-matches", "ties", "expiry", "disorder", "nulls"
+    endings += "joins on Amaranth", "joins on the model", "inputs on Verilator", "configurations on Verilator"
     figures = {**{ending: [9999.0] for ending in endings}, **{own: [1.0] for own in covered}, "import seconds": [0.1]}
     answered(monkeypatch, Ran((*many, control), figures, "all is well"))
     assert all(line.passed for line in OF_TESTS[name]())
@@ -70,11 +71,12 @@ def test_what_pytest_says_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "import pytest\n"
         "def test_right(record_property):\n    record_property('few cases', 3)\n    record_property('said', 'a word')\n"
         "def test_more(record_property):\n    record_property('few cases', 4)\n"
-        "def test_wrong():\n    assert 1 == 2, 'this is why'\n"
+        "def test_wrong():\n    assert 1 == 2, 99 * 'long ' + 'this is why'\n"
+        "def test_warning():\n    import warnings\n    [warnings.warn(f'{k} words', stacklevel=k) for k in range(90)]\n"
         "@pytest.mark.skip\ndef test_skipped():\n    pass\n"
     )
     ran = run_tests("-p", "no:cacheprovider", str(file))
-    assert (2, 2, 7, False) == (ran.passed, ran.failed, ran.total(" cases"), ran.ok)
+    assert (3, 2, 7, False) == (ran.passed, ran.failed, ran.total(" cases"), ran.ok)
     assert "this is why" in ran.output
     assert (1, 0) == (ran.count("right"), ran.count("wrong"))
     broken = run_tests("-p", "no:cacheprovider", str(tmp_path / "test_none.py"))

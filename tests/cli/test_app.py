@@ -46,10 +46,13 @@ def test_the_version_is_the_packages():
 def test_without_a_command_it_lists_the_commands(arguments):
     said = handfast_says(*arguments)
     for command, does in (
-        ("demo", "Run a band join on Spark, live and as a backfill, and check both."),
+        ("demo", "Run a band join on Spark, live and as backfill, and check both."),
         ("explain", "Show how a pipeline's join is laid out, and why."),
         ("verify", "Check a pipeline's join on all rows its sources have now."),
         ("run", "Run a pipeline: its sources, its join, its sink."),
+        ("sweep", "Run a grid of circuits on the fast model, into Parquet."),
+        ("size", "Show the circuits, and the software, that meet a demand."),
+        ("reproduce", "Run the evaluation of a paper again."),
     ):
         assert re.search(rf" {command} +{re.escape(does)}", said.stdout)
     assert "\x1b" not in said.stdout + said.stderr

@@ -176,3 +176,43 @@ def chain() -> list[Line]:
         modes.line("both forwardings in threads, all local joins", joins, 400, "joins"),
         admission.line("a burst loses no admitted row; soak adds up every second", admission.passed, 18, "tests"),
     ]
+
+
+def circuits() -> list[Line]:
+    """The join as a circuit against the oracle, and the fast model against the circuit."""
+    folder = "tests/engines/hardware"
+    ran = run_tests("tests/agreement/test_hardware.py")
+    cycles = run_tests(f"{folder}/test_circuit_model.py")
+    return [
+        ran.line("circuit = oracle: Amaranth", ran.total("joins on Amaranth"), 300, "joins"),
+        ran.line("circuit = oracle: the fast model", ran.total("joins on the model"), 300, "joins"),
+        ran.line("circuit = oracle: Verilator", ran.total("inputs on Verilator"), 40, "inputs"),
+        cycles.line(
+            "the fast model = Verilator: every result's cycle, every buffer's level",
+            cycles.total("configurations on Verilator"),
+            200,
+            "circuits",
+        ),
+    ]
+
+
+def circuit_parts() -> list[Line]:
+    """Deliberate bugs in circuits, their reports and the model; what is proven of their parts."""
+    folder = "tests/engines/hardware"
+    names = ("join", "network", "circuit_model", "proof")
+    ran = run_tests(*(f"{folder}/test_{name}_mutants.py" for name in names))
+    proven = run_tests(f"{folder}/test_proofs.py", "-m", "not slow")
+    return [
+        ran.line("circuits: deliberate bugs caught", ran.passed, 113, "bugs"),
+        proven.line("circuits: parts do what is claimed, whatever happens around them", proven.passed, 20, "proofs"),
+    ]
+
+
+def thesis() -> list[Line]:
+    """The thesis' evaluation again, and the commands that explore circuits."""
+    ran = run_tests("tests/cli/reproduce")
+    others = run_tests("tests/cli/sweep", "tests/cli/size", "tests/cli/circuit")
+    return [
+        ran.line("the thesis' printed figures, from the model of its circuits", ran.passed, 29, "tests"),
+        others.line("handfast simulate, synthesize, sweep, size", others.passed, 113, "tests"),
+    ]

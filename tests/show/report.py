@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,21 +83,27 @@ def run_tests(*args: str) -> Ran:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *args]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        output = tail(done.stdout + done.stderr)
         if not report.exists():
-            return Ran(output=output)
+            return Ran(output=tail(done.stdout + done.stderr))
         cases = list(ET.parse(report).getroot().iter("testcase"))
     figures: dict[str, list[float]] = {}
     for recorded in (own for case in cases for own in case.iter("property")):
         with suppress(ValueError):  # some tests record words
             figures.setdefault(recorded.get("name", ""), []).append(float(recorded.get("value", "")))
-    return Ran(tuple(map(_test, cases)), figures, output)
+    return Ran(tuple(map(_test, cases)), figures, "\n".join(_whys(cases)) or tail(done.stdout + done.stderr))
 
 
 def _test(case: ET.Element) -> Checked:
     """A test of pytest's report; one that was skipped has not passed."""
     wrong = any(case.find(what) is not None for what in ("failure", "error", "skipped"))
     return Checked(case.get("classname", ""), case.get("name", ""), not wrong)
+
+
+def _whys(cases: list[ET.Element]) -> Iterator[str]:
+    """Of each test that has not passed its name, what it said in a line, and the end of its trace."""
+    for case in cases:
+        for wrong in (own for what in ("failure", "error", "skipped") for own in case.iter(what)):
+            yield f"{case.get('classname')}::{case.get('name')}: {wrong.get('message')}\n{tail(wrong.text or '')}"
 
 
 def tail(output: str) -> str:

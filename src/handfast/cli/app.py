@@ -56,7 +56,7 @@ def demo(
     cores: Annotated[int, typer.Option(help="JoinCores that share the windows, and cores for Spark.")] = 2,
     backfill: Annotated[int, typer.Option(help="Rows of each stream in the backfill; 0 leaves it out.")] = 1_000_000,
 ) -> None:
-    """Run a band join on Spark, live and as a backfill, and check both.
+    """Run a band join on Spark, live and as backfill, and check both.
 
     The two generated streams arrive out of order and are joined by closeness
     in two columns and in time: a join that Spark alone refuses. Meanwhile the

@@ -28,6 +28,10 @@ class Line:
         """The cells at so many cores."""
         return self.each * cores + self.besides
 
+    def __str__(self) -> str:
+        sign = "−" if self.besides < 0 else "+"
+        return f"{self.each:,.0f} · n {sign} {abs(self.besides):,.0f}, at most {self.deviation:.2%} off"
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkArea:

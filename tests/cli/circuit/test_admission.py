@@ -28,7 +28,7 @@ lateness = "1 second"
 [sink]
 format = "none"
 """
-CROWDED = ("--cores", "2", "--core-buffer", "2", "--network-buffer", "2", "--margin", "1")
+CROWDED = ("--network", "tree", "--cores", "2", "--core-buffer", "2", "--network-buffer", "2", "--margin", "1")
 
 
 @pytest.mark.parametrize(

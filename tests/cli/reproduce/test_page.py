@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from handfast.cli import app, areas
 from handfast.cli.reproduce import claims as judged
 from handfast.cli.reproduce import run as command
 from handfast.cli.reproduce.claims import FAILS, Claim
+from handfast.cli.reproduce.experiments import QUICK, Evaluation
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 FIGURES = ("4.5.4", "5.1.1", "5.1.2", "5.2.1", "6.3.5", "6.3.6")
@@ -67,11 +69,26 @@ def invoke(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["reproduce", "thesis", "--quick", *arguments])
 
 
+class Once(Evaluation):
+    """An evaluation that runs the first time only."""
+
+    def run(self, threads: int, done: Callable[[int], None]) -> None:
+        if not self.costs:
+            super().run(threads, done)
+
+
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
+def made() -> Once:
+    return Once(QUICK)
+
+
+@pytest.fixture(scope="module")
+def quick(made: Once, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
     """What a quick run prints, and its page."""
     out = tmp_path_factory.mktemp("thesis") / "page.html"
-    ran = invoke("--out", str(out), "--results", str(RESULTS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "Evaluation", lambda scale: made)
+        ran = invoke("--out", str(out), "--results", str(RESULTS))
     return ran, out.read_text(encoding="utf-8")
 
 
@@ -142,7 +159,10 @@ def test_a_page_that_cannot_be_written_is_named_before_anything_runs(out: str) -
     assert f"The page {out} is a file in a folder that is there" in ran.stderr
 
 
-def test_a_claim_that_does_not_hold_is_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_that_does_not_hold_is_the_exit_code(
+    made: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "Evaluation", lambda scale: made)
     failed = Claim("what", "§1", "1", "2", 1.0, FAILS)
     monkeypatch.setattr(command, "claims", lambda made: [*judged.claims(made), failed])
     ran = invoke("--out", str(tmp_path / "page.html"), "--results", str(tmp_path))

@@ -11,7 +11,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from handfast.engines.hardware import activity
-from handfast.errors import SpecError
+from handfast.errors import SpecError, UnsupportedError
 from tests.engines.hardware.test_synthesize import Store
 
 BITS = 10
@@ -90,26 +90,31 @@ def test_and_so_they_do_when_they_are_mapped() -> None:
     check_shift_register(activity, mapped=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("yosys")
 def test_a_shift_register_toggles_where_neighbours_differ() -> None:
     check_shift_register(activity, mapped=False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("yosys")
-def test_a_lut_toggles_with_what_it_computes() -> None:
+def test_cells_that_compute_toggle_as_well_when_they_are_mapped() -> None:
     built = activity.build(Counters(), mapped=True)
-    one_bit = activity.build(ShiftRegister(width=1, length=1), mapped=True)
     run = built.simulator.run(cycles=101)
-    assert built.toggles(run).counts["lut"] > 0
-    assert "lut" not in one_bit.bits  # a flip-flop with an enable computes nothing
+    found = built.toggles(run)
+    assert found.counts["lut"] + found.counts["carry"] > 0
+    assert found.total == sum(found.counts.values())
     with pytest.raises(SpecError, match="from 0 to 100, not 40 to 101"):
         built.toggles(run, first=40, last=101)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("yosys")
-def test_a_ram_toggles_where_it_is_read() -> None:
+def test_a_ram_toggles_where_it_is_read_and_one_that_nobody_has_a_model_of_is_refused() -> None:
     built = activity.build(Store(width=8, depth=4))
     levels = {"place": [0, 1, 2, 0, 1, 2, 0], "put": [0x0F, 0xFF, 0xF0, 0, 0, 0, 0], "put_valid": [1, 1, 1, 0, 0, 0, 0]}
     run = built.simulator.run(inputs={name: np.array(own, np.uint64) for name, own in levels.items()}, cycles=7)
     # read in the cycle after: 0 0 0 0 0x0f 0xff 0xf0
-    assert {"flip_flop": 0, "ram": 4 + 4 + 4} == {"flip_flop": 0} | built.toggles(run).counts
+    assert {"ram": 4 + 4 + 4} == built.toggles(run).counts
+    with pytest.raises(UnsupportedError, match="A mapped circuit with RAMB36E1 cannot be simulated"):
+        activity.build(Store(width=36, depth=1024), mapped=True)

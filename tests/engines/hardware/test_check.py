@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, Assume, Module, Signal
+from amaranth.hdl import Assert, Assume, Module, Signal, unsigned
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from handfast.engines.hardware.check import check
@@ -88,6 +89,51 @@ def test_a_component_begins_in_its_initial_state_and_is_not_reset() -> None:
 def test_an_assumption_restricts_the_inputs() -> None:
     assert check(Counter(limit=4, assumed="never twice running"), depth=7).holds
     assert 7 == check(Counter(limit=4, assumed="never twice running"), depth=9).failure.cycle
+
+
+def test_induction_shows_what_holds_for_ever_and_nothing_else() -> None:
+    for_ever = check(Queue(width=2, depth=2), depth=4, induction=True)
+    assert (True, "holds for ever") == (for_ever.for_ever, str(for_ever))
+
+    # The count falls when it wraps, which is far beyond the depth.
+    for_now = check(Counter(), depth=4, induction=True)
+    assert (False, "holds to depth 4") == (for_now.for_ever, str(for_now))
+
+    broken = check(Counter(limit=3), depth=4, induction=True)
+    assert not broken.for_ever
+    assert broken.failure is not None
+    assert 3 == broken.failure.cycle
+
+
+class Store(wiring.Component):
+    """A memory that claims to hold nothing but zeros."""
+
+    def __init__(self, *, words: int) -> None:
+        self.words = words
+        super().__init__({"at": In(range(words)), "word": In(9), "put": In(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=unsigned(9), depth=self.words, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        started = Signal()  # something was read; what a port gives before is not said
+        m.d.comb += [
+            *(port.addr.eq(self.at) for port in (write, read)),
+            write.data.eq(self.word),
+            write.en.eq(self.put),
+            read.en.eq(1),
+            Assert((read.data == 0) | ~started, "there are only zeros"),
+        ]
+        m.d.sync += started.eq(1)
+        return m
+
+
+@pytest.mark.parametrize("words", [4, 512])
+def test_a_memory_is_checked_whatever_its_size(words: int) -> None:
+    verdict = check(Store(words=words), depth=4)
+
+    assert verdict.failure is not None
+    assert 2 == verdict.failure.cycle  # written, read, seen
 
 
 def test_the_trace_is_a_table_and_a_waveform_on_request(tmp_path: Path) -> None:

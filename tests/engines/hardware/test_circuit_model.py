@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from handfast.engines.hardware.model import circuit
@@ -54,7 +56,10 @@ def test_the_model_does_the_same_where_it_is_not_compiled(monkeypatch: pytest.Mo
     ("first", "count", "most_cores"),
     sampled([(900, 8, 3), *((k, AT_ONCE, 16) for k in range(1_000, 1_000 + ON_VERILATOR, AT_ONCE))], 100),
 )
-def test_model_and_verilator_agree_in_every_cycle(first: int, count: int, most_cores: int) -> None:
+def test_model_and_verilator_agree_in_every_cycle(
+    first: int, count: int, most_cores: int, record_property: Callable[[str, object], None]
+) -> None:
     cases = [random_case(seed, most_cores=most_cores, most_steps=80) for seed in range(first, first + count)]
     for case, expected in zip(cases, by_verilator(cases), strict=True):
         check(case, expected)
+    record_property("configurations on Verilator", count)

@@ -33,7 +33,10 @@ ASKED: dict[str, Any] = {"on": "r.k = s.k", "window": "2 rows", "time": "ts", "e
         ({"options": hf.HardwareOptions(cores=2, segment=1), "window": "3 rows"}, "it takes segment=2, or more cores"),
         ({"options": hf.HardwareOptions(cores=1, segment=1), "window": "9 seconds"}, "holds up to 3 tuples"),
         ({"options": hf.HardwareOptions(admission="throttle")}, "gives every match.*'throttle'.*`handfast simulate`"),
-        ({"options": hf.HardwareOptions(admission="drop", network="tree")}, "use admission='suspend', or `handfast simulate`"),
+        (
+            {"options": hf.HardwareOptions(admission="drop", network="tree")},
+            "use admission='suspend', or `handfast simulate`",
+        ),
     ],
 )
 def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: str) -> None:

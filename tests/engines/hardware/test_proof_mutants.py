@@ -21,6 +21,7 @@ from handfast.engines.hardware.proofs.merging import OrderProof, TurnProof
 from handfast.engines.hardware.proofs.proven import PROOFS
 from handfast.engines.hardware.proofs.ring import NodeProof, RingProof
 from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.tree import BufferlessTree, TreeNetwork
 
 pytestmark = pytest.mark.usefixtures("yosys")
 
@@ -46,6 +47,16 @@ class WithoutMargin(Fifo):
         asked, self.margin = self.margin, 0
         m = super().elaborate(platform)
         self.margin = asked
+        return m
+
+
+class ShortCount(Throttle):
+    """A throttle whose count has one bit less than it says."""
+
+    def elaborate(self, platform: Any) -> Module:
+        said, self.count_bits = self.count_bits, self.count_bits - 1
+        m = super().elaborate(platform)
+        self.count_bits = said
         return m
 
 
@@ -109,7 +120,7 @@ def a_register_that_is_written_though_it_holds_a_word(patch: Patch) -> Any:
     return OrderProof(RegisterMerger(width=3, fan_in=3), room=1, within=1)
 
 
-@breaks("merger without a buffer", "an input waits for at most 1 cycles in a row with a ready output")
+@breaks("merger without a buffer", "an input waits for at most 1 cycle in a row with a ready output")
 def a_merger_that_prefers_one_side(patch: Patch) -> Any:
     patch.setattr(BufferlessMerger, "_second_goes", lambda self, turn, valid: valid[1] & ~valid[0])
     return TurnProof(BufferlessMerger(width=1), within=1)
@@ -142,23 +153,42 @@ def two_ports_of_the_same_rank(patch: Patch) -> Any:
     return NodeProof(RingNode(width=1, depth=2, hop_bits=2))
 
 
-@breaks("ring and FIFOs of the adaptive network", "below silent cores ring and FIFOs are empty after 7 cycles")
+@breaks("ring and FIFOs of the adaptive network", "with silent cores ring and FIFOs are empty after 7 cycles in a row")
 def ties_that_do_not_go_north(patch: Patch) -> Any:
     network = AdaptiveNetwork(n=2, width=1, depth=2, margin=1, latency=1, hop_bits=2, port_ties="EWN")
-    return RingProof(network, taken_within=9, gone_within=7)
+    return RingProof(network, gone_within=7, taken_within=9)
 
 
 @breaks("ring and FIFOs of the adaptive network", "what goes north finds room there")
 def a_full_fifo_that_does_not_mask_north(patch: Patch) -> Any:
     patch.setattr(RingNode, "_north_goes_last", lambda self, no_room: Const(0))
     network = AdaptiveNetwork(n=2, width=1, depth=2, margin=1, latency=1, hop_bits=2)
-    return RingProof(network, taken_within=9, gone_within=7)
+    return RingProof(network, gone_within=7, taken_within=9)
 
 
 @breaks("ring and FIFOs under admission control", "every node takes every result at once")
 def a_ring_with_a_margin_of_the_delay(patch: Patch) -> Any:
     network = AdaptiveNetwork(n=2, width=1, depth=2, margin=0, latency=1, hop_bits=2)
-    return RingProof(network, taken_within=9, gone_within=9, control=Suspend(n=1), circles_within=9)
+    return RingProof(network, gone_within=9, control=Suspend(n=1), circles_within=9)
+
+
+@breaks("tree of mergers", "a word leaves within 5 cycles with a ready output")
+def a_tree_whose_loops_end_before_the_second_word_is_written(patch: Patch) -> Any:
+    tree = TreeNetwork(n=2, width=2, depth=2, margin=1)
+    tree.mergers[0].cycles = 2
+    return OrderProof(tree, room=3, within=5)
+
+
+@breaks("tree of mergers without buffers", "words leave unchanged and in the order they entered in")
+def a_tree_that_takes_turns_whoever_has_a_word(patch: Patch) -> Any:
+    patch.setattr(BufferlessMerger, "_second_goes", lambda self, turn, valid: turn)
+    return OrderProof(BufferlessTree(n=2, width=2), room=2, within=9)
+
+
+@breaks("pipelined network", "a word that is offered stays until it is taken")
+def a_tree_whose_registers_are_written_though_they_hold_a_word(patch: Patch) -> Any:
+    patch.setattr(RegisterMerger, "_free", lambda self, valid: Const(1))
+    return OrderProof(PipelinedNetwork(n=2, width=2, depth=2, margin=1, fan_in=2), room=3, within=5)
 
 
 @breaks("pipelined network", "an input waits for at most 4 cycles in a row with a ready output")
@@ -185,32 +215,29 @@ def a_throttle_that_takes_back_what_it_offered(patch: Patch) -> Any:
     return ThrottleProof(Throttle(n=2, width=1, count_bits=2))
 
 
-@breaks("throttle", "a tuple is discarded only while a core throttles")
-def a_throttle_that_closes_for_what_it_offered(patch: Patch) -> Any:
-    patch.setattr(Throttle, "_closed", lambda self, offered: self.throttle.any() | offered)
-    return ThrottleProof(Throttle(n=2, width=1, count_bits=2))
+@breaks("throttle", "discarded tuples are counted, as far as the count goes")
+def a_count_that_stops_early(patch: Patch) -> Any:
+    return ThrottleProof(ShortCount(n=2, width=1, count_bits=2))
 
 
-def _whole(network: str) -> Any:
-    shape = CircuitShape(
-        cores=2, sizes=(1, 1), core_buffer=1, network_buffer=1, margin=0, network=network, scan="eager"
-    )
-    return CircuitProof(shape, unrefused=True, within=14)
+def _whole(network: str, **shape: Any) -> CircuitShape:
+    return CircuitShape(cores=2, sizes=(1, 1), scan="eager", network=network, **shape)
 
 
-@breaks("whole circuit, tree network", "no core waits for room for a result")
+@breaks("whole circuit, tree", "no core waits for room for a result")
 def a_tree_without_margin(patch: Patch) -> Any:
-    return _whole("tree")
-
-
-@breaks("whole circuit, adaptive network", "no core waits for room for a result")
-def a_ring_without_margin(patch: Patch) -> Any:
-    return _whole("adaptive")
+    return CircuitProof(_whole("tree", core_buffer=1, network_buffer=1, margin=0), unrefused=True, within=14)
 
 
 @breaks("whole circuit, pipelined network", "no core waits for room for a result")
 def a_pipelined_network_without_margin(patch: Patch) -> Any:
-    return _whole("pipelined")
+    return CircuitProof(_whole("pipelined", network_buffer=1, margin=0), unrefused=True, within=14)
+
+
+@breaks("whole circuit, adaptive network", "without steps it is idle after 6 cycles in a row with results taken")
+def a_circuit_in_which_a_result_circles(patch: Patch) -> Any:
+    shape = _whole("adaptive", network_buffer=2, margin=1, latency=1, port_ties="EWN")
+    return CircuitProof(shape, unrefused=False, within=14, idle_within=6)
 
 
 @pytest.mark.parametrize(("part", "claim", "bug"), [pytest.param(*each, id=each[2].__name__) for each in MUTANTS])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -25,46 +25,35 @@ def nested_loop() -> JoinCircuit:
     return JoinCircuit(chain=chain, network=TreeNetwork(n=2, width=LAYOUT.result_width, depth=4), buffers=[])
 
 
-def three_at_a_time() -> JoinCircuit:
-    """Banks of RAM whose last group is not full."""
-    shape = CircuitShape(cores=CORES, sizes=(SIZE, SIZE), ram=True, comparisons=3, core_buffer=4, network_buffer=4)
-    return shape.build(LAYOUT, same_key)
-
-
-def eager() -> JoinCircuit:
-    shape = CircuitShape(cores=CORES, sizes=(SIZE, SIZE), comparisons=2, scan="eager", core_buffer=4, network_buffer=4)
-    return shape.build(LAYOUT, same_key)
-
-
-def slow_chain() -> JoinCircuit:
-    shape = CircuitShape(
-        cores=CORES, sizes=(SIZE, SIZE), ram=True, scan="eager", core_buffer=4, network_buffer=4, merge_clock=3
-    )
-    return shape.build(LAYOUT, same_key)
-
-
-def admits(admission: str) -> Callable[[], JoinCircuit]:
-    shape = CircuitShape(cores=CORES, sizes=(SIZE, SIZE), core_buffer=4, network_buffer=4, admission=admission)
-    return lambda: shape.build(LAYOUT, same_key)
+SHAPE = CircuitShape(cores=CORES, sizes=(SIZE, SIZE), core_buffer=4, network_buffer=4)
+SHAPES = {
+    "three at a time": replace(SHAPE, ram=True, comparisons=3),  # in banks of RAM whose last group is not full
+    "eager": replace(SHAPE, scan="eager", comparisons=2),
+    "slow chain": replace(SHAPE, scan="eager", ram=True, merge_clock=3),
+    "throttle": replace(SHAPE, admission="throttle", scan="eager", ram=True, comparisons=3, merge_clock=2),
+    "drop": replace(SHAPE, admission="drop"),
+}
+KINDS = ["tree", "adaptive", "pipelined", "nested loop", *SHAPES]
+BUILT = [
+    pytest.param(kind, marks=pytest.mark.more if kind in ("three at a time", "eager", "slow chain") else [])
+    for kind in KINDS
+]
 
 
 def circuit_of(kind: str) -> JoinCircuit:
-    made = {"nested loop": nested_loop, "three at a time": three_at_a_time, "eager": eager, "slow chain": slow_chain}
-    made |= {admission: admits(admission) for admission in ("throttle", "drop")}
-    return made[kind]() if kind in made else circuit(kind, CORES, SIZE, 4, 3)
-
-
-KINDS = ["tree", "adaptive", "pipelined", "nested loop", "three at a time", "eager", "slow chain", "throttle", "drop"]
+    if kind == "nested loop":
+        return nested_loop()
+    return SHAPES[kind].build(LAYOUT, same_key) if kind in SHAPES else circuit(kind, CORES, SIZE, 4, 3)
 
 
 @pytest.mark.usefixtures("yosys")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BUILT)
 def test_verilator_gives_what_amaranth_gives_in_the_same_cycles(kind: str) -> None:
     for seed, keys in enumerate((1, 1, 2, 5)):
         steps: list[Step] = random_steps(random.Random(seed), 25, keys)
         steps += [(EMPTY, EMPTY)] * flush_steps(CORES, (SIZE, SIZE))
         words = [step_word(step) for step in steps]
-        every = seed * 6  # a step takes 9 cycles
+        every = seed * 6  # an immediate step takes 9 cycles
         outcome = by_verilator(circuit_of(kind), words, every=every)
         assert by_amaranth(circuit_of(kind), words, every=every) == outcome
         plain = PlainChain(CORES, (SIZE, SIZE))

@@ -1,4 +1,4 @@
-"""What a command about circuits is given: a pipeline's join, all rows its sources have now, and the circuit for them."""
+"""What a command about circuits is given: a pipeline's join, all rows its sources have now, the circuit for them."""
 
 from __future__ import annotations
 

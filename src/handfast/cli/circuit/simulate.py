@@ -11,10 +11,8 @@ from handfast.cli.circuit.files import written_whole
 from handfast.cli.circuit.given import Given
 from handfast.cli.circuit.options import Asked
 from handfast.cli.screen import Screen
-from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.observe import Observation
-from handfast.engines.hardware.options import DROP, THROTTLE
-from handfast.engines.hardware.top import JoinCircuit
+from handfast.engines.hardware.options import DROP, THROTTLE, TREE
 from handfast.judge.difference import difference
 
 
@@ -23,10 +21,8 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
     with progress.stages() as begins:
         begins("reading the pipeline's rows")
         given = Given.read(file, circuit)
-        top = given.job.design.build()
-        on = given.job.simulator
         with written_whole(vcd, "--vcd") if vcd is not None else nullcontext() as waveform:
-            begins(f"building and running the circuit on {on}")
+            begins(f"building and running the circuit on {given.job.simulator}")
             seen = given.job.observed(waveform=waveform, progress=lambda cycles: begins(f"running: {cycles:,} cycles"))
         begins("joining on the local engine")
         lost = seen.outcome
@@ -34,7 +30,7 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
         differs = difference(given.job.table(lost.results), expected)
     screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
     written = [] if vcd is None else [("waveform", str(vcd))]
-    screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, top, seen), *written])
+    screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, seen), *written])
     equal = not differs
     if lost.dropped:  # what was dropped is missing, and nothing else
         equal = len(differs.missing) == lost.dropped and not len(differs.extra)
@@ -52,7 +48,7 @@ def _found(count: int, seen: Observation) -> str:
     return f"the same {matches}" + (" of the rows that were not discarded" if seen.outcome.discarded else "")
 
 
-def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tuple[str, str]]:
+def _figures(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
     tuples = sum(len(block) for block in given.job.blocks)
     results = len(seen.outcome.results)
     yield "simulator", given.job.simulator
@@ -62,11 +58,12 @@ def _figures(given: Given, top: JoinCircuit, seen: Observation) -> Iterator[tupl
         f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle",
     )
     yield from _admission(given, seen)
-    behind = len(top.buffers)
+    shape = given.job.design.shape
+    behind = shape.inputs if shape.network == TREE else 0  # FIFOs that belong to cores and not to the network
     if behind:
-        yield "core buffers", _fullest(top.fifos[:behind], seen.levels[:behind])
-    if len(top.fifos) > behind:
-        yield "network", _fullest(top.fifos[behind:], seen.levels[behind:])
+        yield "core buffers", _fullest(seen.levels[:behind], shape.core_buffer)
+    if len(seen.levels) > behind:
+        yield "network", _fullest(seen.levels[behind:], given.job.design.options.network_buffer)
 
 
 def _admission(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
@@ -84,6 +81,6 @@ def _admission(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
         yield "suspended", f"{seen.suspended:,} cycles, {seen.suspended / seen.cycles:.0%}"
 
 
-def _fullest(fifos: list[Fifo], levels: tuple[int, ...]) -> str:
-    level, fifo = max(zip(levels, fifos, strict=True), key=lambda own: own[0] / own[1].depth)
-    return f"up to {level} of {fifo.depth} results in a buffer, of which there are {len(fifos)}"
+def _fullest(levels: tuple[int, ...], depth: int) -> str:
+    number = f"{len(levels)} buffer{'s' * (len(levels) > 1)}"
+    return f"up to {max(levels)} of {depth} results in the fullest of {number}"

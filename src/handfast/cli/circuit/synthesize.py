@@ -1,4 +1,4 @@
-"""`handfast synthesize`: what the circuit of a pipeline's join takes of an FPGA, how fast it may run, and its Verilog."""
+"""`handfast synthesize`: what the circuit of a pipeline's join takes of an FPGA, how fast it is, and its Verilog."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from handfast.cli.circuit.given import Given
 from handfast.cli.circuit.options import Asked
 from handfast.cli.screen import Screen
 from handfast.engines.hardware import synthesize, verilog
-from handfast.engines.hardware.synthesize import Area, Cells, Clock
+from handfast.engines.hardware.synthesize import Area, Cells, Clock, Family
 from handfast.errors import SpecError
 
-DEVICES = {"xc6v": "Virtex-6", "ecp5": "ECP5"}
+DEVICES: dict[str, tuple[Family, str]] = {"xc6v": ("xc6v", "Virtex-6"), "ecp5": ("ecp5", "ECP5")}
 _COLUMNS = (
     ("LUT", "lut"),
     ("FF", "ff"),
@@ -35,6 +35,7 @@ def run(
     """Synthesise the circuit and show the report; a clock is estimated over so many seeds, and not at all with 0."""
     if family not in DEVICES:
         raise SpecError(f"--family is one of {', '.join(DEVICES)}, not {family!r}")
+    known, device = DEVICES[family]
     clock: Clock | None = None
     with progress.stages() as begins:
         begins("reading the pipeline's rows")
@@ -43,11 +44,11 @@ def run(
             begins("exporting Verilog")
             with written_whole(verilog_to, "--verilog") as target:
                 target.write_text(verilog.export(given.job.design.build()), encoding="utf-8")
-        area = synthesize.area(given.job.design.build(), family=family, progress=begins)
+        area = synthesize.area(given.job.design.build(), family=known, progress=begins)
         if seeds:
             chosen = range(1, seeds + 1)
             clock = synthesize.clock(given.job.design.build(), seeds=chosen, progress=begins)
-    screen.say(f"join of {' and '.join(given.spec.names)} on {DEVICES[family]} ({family})")
+    screen.say(f"join of {' and '.join(given.spec.names)} on {device} ({family})")
     screen.list([("circuit", given.circuit), ("made for", given.rows)])
     _show(area, screen)
     if clock is not None:

@@ -161,19 +161,20 @@ def _areas(areas: Areas | None, picture: str | None) -> list[str]:
         head = ("cores", "registers, printed", "ours", "", "LUTs, printed", "ours", "", "slices, printed")
         parts += [f"<h3>{escape(title)}</h3>", _table(head, rows, words=1)]
         lines = {"LUTs": own.lut_line, "registers": own.register_line}
-        said = "; ".join(
-            f"{name}: {line.each:,.0f} for each core and {line.besides:,.0f} besides, at most {line.deviation:.1%} off"
-            for name, line in lines.items()
-        )
-        parts.append(f'<p class="note">Ours as straight lines over the cores: {escape(said)}.</p>')
+        said = "; ".join(f"{name}: {line}" for name, line in lines.items())
+        parts.append(f'<p class="note">Ours as straight lines over n cores: {escape(said)}.</p>')
     clocks = [
         (network, f"{cores}", f"{mhz:.0f} MHz", f"{spread:.1f} MHz")
         for network, own in areas.items()
         for cores, (mhz, spread) in sorted(own.clock.items())
     ]
-    if clocks:
+    parts.append("<h3>Clock</h3>")
+    if not clocks:
+        parts.append(
+            f"<p>Nobody has estimated it here: <code>{escape(COMMAND)} --clock 2 4</code> does that, on an ECP5.</p>"
+        )
+    else:
         parts += [
-            "<h3>Clock</h3>",
             "<p>The thesis' clock is that of a Virtex-6, for which there is no open tool. nextpnr places the same "
             "circuits on an ECP5, another family, so these figures serve to compare circuits with each other:</p>",
             _table(("network", "cores", "clock, median over seeds", "spread"), clocks, words=1),
@@ -193,7 +194,7 @@ def _printed_area(title: str, table: Mapping[int, printed.Area]) -> str:
 
 
 def _choices(made: Evaluation) -> list[str]:
-    sizes = [f"FIFOs of {size}" for size in printed.CYCLES]
+    sizes = [f"FIFOs of\N{NO-BREAK SPACE}{size}" for size in printed.CYCLES]
     return [
         "<h2>What the thesis does not say, and what else it could be</h2>",
         "<p>The cycles printed for FIFOs of 8 and of 16 decide two things: a result takes the output channel 4 cycles, "
@@ -201,15 +202,15 @@ def _choices(made: Evaluation) -> list[str]:
         "combinations below those are possible (✔) with which also the printed throughput comes out: the proposed "
         f"circuit is more than {printed.OVER_BASELINE} times faster than the baseline, and at "
         f"{printed.CROSSING:.0%} match the baseline is not faster than the nested loop. Of these, all figures above go "
-        f"by the one that is nearest to {printed.OVER_BASELINE}. What is printed for FIFOs of 4 was not used.</p>",
+        f"by the one that is nearest to {printed.OVER_BASELINE}. What is printed for FIFOs of 4 has no part in it.</p>",
         _table(
             (
                 *(choice.name for choice in OPEN),
-                *(f"FIFOs of {size}" for size in printed.FIXED_FROM),
+                *(f"FIFOs of\N{NO-BREAK SPACE}{size}" for size in printed.FIXED_FROM),
                 "÷ proposed",
                 "÷ nested loop",
                 "",
-                "FIFOs of 4",
+                "FIFOs of\N{NO-BREAK SPACE}4",
             ),
             combination_rows(made),
             words=len(OPEN),

@@ -69,5 +69,3 @@ BLOCK_RAMS = {"tree": 126, "adaptive": 64}
 BLOCK_RAM_CORES = 32
 RESULT_BITS, BLOCK_RAM_BITS = 96, 72
 """A result [OGE §4.5.1], and the widest word of a block RAM of 36 Kbit: a FIFO takes two of them."""
-
-CHIP = Area(301_440, 150_720, 37_680)  # XC6VLX240T-1 [OGE Table 4.1]

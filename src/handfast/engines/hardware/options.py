@@ -99,8 +99,8 @@ class HardwareOptions:
                 raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
         if self.admission == DROP and self.network != TREE:
             raise SpecError(
-                f"HardwareOptions(admission='drop') drops from the buffers behind the cores, which network="
-                f"{self.network!r} does not have; take network='tree'"
+                "HardwareOptions(admission=…) 'drop' drops from the buffers between the cores and a tree; take "
+                f"network='tree', not {self.network!r}"
             )
         if self.step_every is not None and not _is_number(self.step_every, 1):
             raise SpecError(

@@ -14,6 +14,8 @@ _CELL = re.compile(r"  cell \\(\S+) (.*)")
 _CONNECT = re.compile(r"    connect \\(\S+) (.*)")
 # A port that no signal of the part gives its name to is called by where its bits come from in the whole circuit.
 _PLACED = re.compile(r"\\(port\$\d+\$\d+)(?!\S)")
+# Ports are numbered in the order of where their bits come from.
+_PORT = re.compile(r"^(?P<kind>  wire width \d+ (?:input|output) )\d+(?P<name> .*\\\S+)$", re.MULTILINE)
 # The order of assertions and prints in the whole circuit.
 _PRIORITY = re.compile(r"^    parameter (?:signed )?\\PRIORITY \S+$", re.MULTILINE)
 
@@ -58,7 +60,7 @@ def _renamed(
 
     lines = []
     part: str | None = None  # the part whose connections are being read
-    for line in _PRIORITY.sub("    parameter \\\\PRIORITY 0", text).splitlines():
+    for line in _PRIORITY.sub("    parameter \\\\PRIORITY 0", _in_order(text)).splitlines():
         if (cell := _CELL.fullmatch(line)) is not None and cell[1] in stands_for:
             part = cell[1]
             lines.append(f"  cell \\{stands_for[part]} {cell[2]}")
@@ -68,3 +70,14 @@ def _renamed(
             part = None if line == "  end" else part
             lines.append(local(line))
     return "".join(f"{line}\n" for line in lines)
+
+
+def _in_order(text: str) -> str:
+    """The text of a module with its ports in the order of their names; instances are connected by name."""
+    items = text.split("\n\n")
+    found = {place: port for place, item in enumerate(items) if (port := _PORT.search(item)) is not None}
+    by_name = sorted(found, key=lambda place: "" if _PLACED.search(found[place]["name"]) else found[place]["name"])
+    ordered = [_PORT.sub(rf"\g<kind>{number}\g<name>", items[place]) for number, place in enumerate(by_name)]
+    for place, item in zip(found, ordered, strict=True):
+        items[place] = item
+    return "\n\n".join(items)

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In
 from handfast.engines.hardware.admission import Suspend, Throttle
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.proofs.fifo import keeps_count
-from handfast.engines.hardware.proofs.offer import count_while, stands
+from handfast.engines.hardware.proofs.offer import count_while, in_words, stands
 
 
 class SuspendProof(wiring.Component):
@@ -46,7 +46,7 @@ class SuspendProof(wiring.Component):
         suspended = count_while(m, control.suspend & self.drains.all(), self.suspended_within, name="suspended")
         m.d.comb += Assert(
             suspended <= self.suspended_within,
-            f"cores stand still for at most {self.suspended_within} cycles in which all FIFOs are read",
+            f"cores stand still for at most {in_words(self.suspended_within)} in a row in which all FIFOs are read",
         )
         return m
 

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from handfast.engines.hardware.layout import JoinLayout, TupleLayout
-from handfast.engines.hardware.proofs.offer import count_while, stands
+from handfast.engines.hardware.proofs.offer import count_while, in_words, stands
 from handfast.engines.hardware.shape import CircuitShape
 
 LAYOUT = JoinLayout(TupleLayout((), 1), TupleLayout((), 1))
@@ -23,12 +23,15 @@ class CircuitProof(wiring.Component):
         shape: Of the circuit.
         unrefused: Whether its margin is meant to spare the cores every wait.
         within: For how many cycles in a row, all with results taken, a step waits at most.
+        idle_within: After how many cycles in a row without a step, all with results taken, the circuit is idle; None
+            claims nothing.
     """
 
-    def __init__(self, shape: CircuitShape, *, unrefused: bool, within: int) -> None:
+    def __init__(self, shape: CircuitShape, *, unrefused: bool, within: int, idle_within: int | None = None) -> None:
         self.circuit = shape.build(LAYOUT, lambda m, r, s: Const(1))
         self.unrefused = unrefused
         self.within = within
+        self.idle_within = idle_within
         super().__init__({"valid": In(1), "step": In(LAYOUT.step.size), "ready": In(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -52,8 +55,16 @@ class CircuitProof(wiring.Component):
         m.d.comb += [
             Assert(~circuit.idle | (inside == 0), "an idle circuit has given all results"),
             Assert(~rests | circuit.idle, "a circuit stays idle until a step comes"),
-            Assert(waited <= self.within, f"a step waits for at most {self.within} cycles in a row with results taken"),
+            Assert(
+                waited <= self.within, f"a step waits for at most {in_words(self.within)} in a row with results taken"
+            ),
         ]
+        if self.idle_within is not None:
+            quiet = count_while(m, ~self.valid & self.ready, self.idle_within, name="quiet")
+            m.d.comb += Assert(
+                (quiet <= self.idle_within) | circuit.idle,
+                f"without steps it is idle after {in_words(self.idle_within)} in a row with results taken",
+            )
         if self.unrefused:
             for each in found:
                 m.d.comb += Assert(~each.valid | each.ready, "no core waits for room for a result")

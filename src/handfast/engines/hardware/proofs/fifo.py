@@ -50,7 +50,7 @@ class FifoProof(wiring.Component):
 def keeps_count(m: Module, fifo: Fifo) -> None:
     """Claim what induction has to know of a FIFO inside a larger part."""
     there = (fifo.level != 0) | (fifo.write.valid if fifo.latency == 0 else 0)
-    m.d.comb += [
-        Assert(~fifo.read.valid | there, "a FIFO gives nothing that it does not hold"),
-        Assert(fifo.level <= fifo.depth, "a FIFO never holds more than it has room for"),
-    ]
+    m.d.comb += Assert(
+        (fifo.level <= fifo.depth) & (~fifo.read.valid | there),
+        "a FIFO holds what it has room for, and gives only that",
+    )

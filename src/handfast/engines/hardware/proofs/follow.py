@@ -8,6 +8,8 @@ from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from handfast.engines.hardware.proofs.offer import in_words
+
 
 class Follow(wiring.Component):
     """A word that enters is picked; it has to leave behind those that were inside before it, and soon.
@@ -51,6 +53,7 @@ class Follow(wiring.Component):
         ahead = Signal(range(self.room + 2))  # how many words inside entered before it
         cycles = Signal(range(self.within + 2))  # how many times the part could give a word since then
         alone = self.inside == 0
+        in_order = "words leave unchanged and in the order they entered in"
         m.d.sync += self.inside.eq(self.inside + self.enters - self.leaves)
         with m.If(self.enters & self.pick & ~picked):
             m.d.sync += [
@@ -59,20 +62,18 @@ class Follow(wiring.Component):
                 followed.eq(~(alone & self.leaves)),
                 ahead.eq(self.inside - self.leaves),
             ]
-        with m.If(alone & self.leaves):
-            m.d.comb += Assert(
-                self.enters & (self.leaving == self.entering), "what leaves an empty part enters it just now"
-            )
+        with m.If(alone & self.leaves):  # then it is what enters just now
+            m.d.comb += Assert(self.enters & (self.leaving == self.entering), in_order)
         with m.If(followed & self.leaves):
             with m.If(ahead == 0):
                 m.d.sync += followed.eq(0)
-                m.d.comb += Assert(self.leaving == word, "words leave unchanged and in the order they entered in")
+                m.d.comb += Assert(self.leaving == word, in_order)
             with m.Else():
                 m.d.sync += ahead.eq(ahead - 1)
         with m.If(followed & self.drains & (cycles <= self.within)):
             m.d.sync += cycles.eq(cycles + 1)
         m.d.comb += [
-            Assert(self.inside <= self.room, f"at most {self.room} of these words are inside"),
-            Assert(cycles <= self.within, f"a word leaves within {self.within} cycles with a ready output"),
+            Assert(self.inside <= self.room, f"no more than {self.room} of its words are inside"),
+            Assert(cycles <= self.within, f"a word leaves within {in_words(self.within)} with a ready output"),
         ]
         return m

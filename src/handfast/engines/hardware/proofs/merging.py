@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.proofs.fifo import keeps_count
 from handfast.engines.hardware.proofs.follow import Follow
-from handfast.engines.hardware.proofs.offer import count_while, stands
+from handfast.engines.hardware.proofs.offer import count_while, in_words, stands
 
 
 class OrderProof(wiring.Component):
@@ -88,7 +88,7 @@ class TurnProof(wiring.Component):
         waits = (self.valid & ~taken).bit_select(watched, 1)
         waited = count_while(m, waits & self.ready, self.within, name="waited")
         m.d.comb += Assert(
-            waited <= self.within, f"an input waits for at most {self.within} cycles in a row with a ready output"
+            waited <= self.within, f"an input waits for at most {in_words(self.within)} in a row with a ready output"
         )
         if self.one_of:
             several = taken & (taken - 1)[: len(taken)]

@@ -27,3 +27,8 @@ def count_while(m: Module, lasts: Any, most: int, *, name: str) -> Signal:
     with m.Elif(cycles <= most):
         m.d.sync += cycles.eq(cycles + 1)
     return cycles
+
+
+def in_words(cycles: int) -> str:
+    """So many cycles, as a claim says it."""
+    return "1 cycle" if cycles == 1 else f"{cycles} cycles"

@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from handfast.engines.hardware import assertions
+from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
+from handfast.engines.hardware.admission import Suspend, Throttle
 from handfast.engines.hardware.check import Verdict, check
 from handfast.engines.hardware.circuit import elaborate
+from handfast.engines.hardware.fifo import Fifo
+from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, IMMEDIATE, PIPELINED, TREE
+from handfast.engines.hardware.pipelined import PipelinedNetwork
+from handfast.engines.hardware.proofs.admission import SuspendProof, ThrottleProof
+from handfast.engines.hardware.proofs.circuit import CircuitProof
+from handfast.engines.hardware.proofs.fifo import FifoProof
+from handfast.engines.hardware.proofs.merging import OrderProof, TurnProof
+from handfast.engines.hardware.proofs.ring import NodeProof, RingProof
+from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.tree import BufferlessTree, TreeNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +53,8 @@ class Proof:
         return check(self.harness(), depth=self.depth, induction=self.for_ever)
 
 
-def _merger(**shape: Any) -> OrderProof:
-    merger = Merger(width=2, depth=2, margin=1, **shape)
+def _merger() -> OrderProof:
+    merger = Merger(width=2, depth=2, margin=1)
     return OrderProof(merger, room=1, within=4, unrefused=[merger.fifo])
 
 
@@ -54,8 +67,11 @@ def _network(**shape: Any) -> AdaptiveNetwork:
     return AdaptiveNetwork(width=1, hop_bits=2, **shape)
 
 
-def _circuit(**shape: Any) -> CircuitProof:
-    return CircuitProof(CircuitShape(cores=2, sizes=(1, 1), core_buffer=2, **shape), unrefused=True, within=10)
+def _circuit(*, network: str, scan: str, within: int, idle_within: int | None = None) -> CircuitProof:
+    slots, margin = (3, 2) if network == ADAPTIVE else (2, 1)
+    sizes: dict[str, Any] = {"sizes": (1, 1), "core_buffer": slots, "network_buffer": slots, "margin": margin}
+    shape = CircuitShape(cores=2, network=network, scan=scan, **sizes)
+    return CircuitProof(shape, unrefused=True, within=within, idle_within=idle_within)
 
 
 PROOFS: tuple[Proof, ...] = (
@@ -94,7 +110,7 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         "merger of three states",
-        "2 slots, its turns",
+        "2 slots",
         lambda: TurnProof(Merger(width=1, depth=2, margin=1), within=5),
         depth=16,
     ),
@@ -110,7 +126,7 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         "merger with an arbiter and a FIFO",
-        "4 inputs, 2 slots, its turns",
+        "4 inputs, 2 slots",
         lambda: TurnProof(RoundRobinMerger(width=1, fan_in=4, depth=2, margin=1), within=5),
         depth=8,
         for_ever=True,
@@ -123,15 +139,20 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         "arbiter before a register",
-        "8 inputs, its turns",
+        "8 inputs",
         lambda: TurnProof(RegisterMerger(width=1, fan_in=8), within=7, one_of=True),
         depth=9,
         for_ever=True,
     ),
-    Proof("merger without a buffer", "", lambda: OrderProof(BufferlessMerger(width=2), room=2, within=3), depth=12),
     Proof(
         "merger without a buffer",
-        "its turns",
+        "2 inputs",
+        lambda: OrderProof(BufferlessMerger(width=2), room=2, within=3),
+        depth=12,
+    ),
+    Proof(
+        "merger without a buffer",
+        "2 inputs",
         lambda: TurnProof(BufferlessMerger(width=1), within=1),
         depth=4,
         for_ever=True,
@@ -140,7 +161,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "ring and FIFOs of the adaptive network",
         "2 nodes, 2 slots",
-        lambda: RingProof(_network(n=2, depth=2, margin=1, latency=1), taken_within=2, gone_within=7),
+        lambda: RingProof(_network(n=2, depth=2, margin=1, latency=1), gone_within=7, taken_within=2),
         depth=9,
         for_ever=True,
     ),
@@ -149,7 +170,6 @@ PROOFS: tuple[Proof, ...] = (
         "2 nodes, 3 slots, margin 2, delay 1",
         lambda: RingProof(
             _network(n=2, depth=3, margin=2, latency=1),
-            taken_within=0,
             gone_within=9,
             control=Suspend(n=1),
             circles_within=8,
@@ -160,7 +180,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "ring and FIFOs of the adaptive network",
         "3 nodes, 1 slot",
-        lambda: RingProof(_network(n=3, depth=1, margin=0, latency=1), taken_within=5, gone_within=14),
+        lambda: RingProof(_network(n=3, depth=1, margin=0, latency=1), gone_within=14, taken_within=5),
         depth=14,
         for_ever=True,
         slow=True,
@@ -168,7 +188,7 @@ PROOFS: tuple[Proof, ...] = (
     Proof(
         "ring and FIFOs of the adaptive network",
         "3 nodes, 2 slots",
-        lambda: RingProof(_network(n=3, depth=2, margin=1, latency=1), taken_within=5, gone_within=14),
+        lambda: RingProof(_network(n=3, depth=2, margin=1, latency=1), gone_within=14, taken_within=5),
         depth=18,
         for_ever=True,
         slow=True,
@@ -178,7 +198,6 @@ PROOFS: tuple[Proof, ...] = (
         "3 nodes, 3 slots, margin 2, delay 1",
         lambda: RingProof(
             _network(n=3, depth=3, margin=2, latency=1),
-            taken_within=0,
             gone_within=20,
             control=Suspend(n=1),
             circles_within=15,
@@ -188,8 +207,28 @@ PROOFS: tuple[Proof, ...] = (
         slow=True,
     ),
     Proof(
+        "tree of mergers",
+        "3 inputs, mergers of three states, 2 slots",
+        lambda: OrderProof(TreeNetwork(n=3, width=3, depth=2, margin=1), room=3, within=13),
+        depth=17,
+        slow=True,
+    ),
+    Proof(
+        "tree of mergers without buffers",
+        "3 inputs",
+        lambda: OrderProof(BufferlessTree(n=3, width=3), room=4, within=7),
+        depth=11,
+        slow=True,
+    ),
+    Proof(
         "pipelined network",
-        "4 inputs, 2 slots, mergers of 2, its turns",
+        "2 inputs, 2 slots",
+        lambda: OrderProof(PipelinedNetwork(n=2, width=2, depth=2, margin=1, fan_in=2), room=3, within=5),
+        depth=9,
+    ),
+    Proof(
+        "pipelined network",
+        "4 inputs, 2 slots, mergers of 2",
         lambda: TurnProof(PipelinedNetwork(n=4, width=1, depth=2, margin=1, fan_in=2), within=4),
         depth=8,
         for_ever=True,
@@ -209,17 +248,37 @@ PROOFS: tuple[Proof, ...] = (
         for_ever=True,
     ),
     Proof("throttle", "2 flags", lambda: ThrottleProof(Throttle(n=2, width=1, count_bits=2)), depth=3, for_ever=True),
-    *(
-        Proof(
-            f"whole circuit, {network} network",
-            f"2 cores, {scan} scan, segments of 1, {slots} slots, margin {margin}",
-            lambda network=network, scan=scan, slots=slots, margin=margin: _circuit(
-                network=network, scan=scan, network_buffer=slots, margin=margin
-            ),
-            depth=depth,
-            slow=slow,
-        )
-        for network, slots, margin in (("tree", 2, 1), ("adaptive", 3, 2), ("pipelined", 2, 1))
-        for scan, depth, slow in (("eager", 14, False), ("immediate", 28, True))
+    Proof(
+        "whole circuit, tree",
+        "2 cores, eager scan, 2 slots, margin 1",
+        lambda: _circuit(network=TREE, scan=EAGER, within=10),
+        depth=14,
+    ),
+    Proof(
+        "whole circuit, pipelined network",
+        "2 cores, eager scan, 2 slots, margin 1",
+        lambda: _circuit(network=PIPELINED, scan=EAGER, within=10),
+        depth=14,
+    ),
+    Proof(
+        "whole circuit, tree",
+        "2 cores, immediate scan, 2 slots, margin 1",
+        lambda: _circuit(network=TREE, scan=IMMEDIATE, within=10, idle_within=15),
+        depth=28,
+        slow=True,
+    ),
+    Proof(
+        "whole circuit, pipelined network",
+        "2 cores, immediate scan, 2 slots, margin 1",
+        lambda: _circuit(network=PIPELINED, scan=IMMEDIATE, within=10, idle_within=15),
+        depth=28,
+        slow=True,
+    ),
+    Proof(
+        "whole circuit, adaptive network",
+        "2 cores, eager scan, 3 slots, margin 2",
+        lambda: _circuit(network=ADAPTIVE, scan=EAGER, within=10, idle_within=12),
+        depth=20,
+        slow=True,
     ),
 )

@@ -14,7 +14,7 @@ from handfast.engines.hardware.admission import Suspend
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.proofs.fifo import keeps_count
 from handfast.engines.hardware.proofs.merging import any_of
-from handfast.engines.hardware.proofs.offer import count_while
+from handfast.engines.hardware.proofs.offer import count_while, in_words
 
 
 class NodeProof(wiring.Component):
@@ -100,10 +100,10 @@ class RingProof(wiring.Component):
 
     Args:
         network: Its words have one bit.
-        taken_within: For how many cycles in a row, all with a ready output, a core waits at most.
         gone_within: After how many cycles in a row with a ready output all results are in the tree or beyond it, where
             the cores are silent.
-        control: The cores stop when this tells them to, as join cores do.
+        taken_within: For how many cycles in a row with a ready output a core waits at most, where there is no control.
+        control: The cores stop when this tells them to, as join cores do, and then none ever waits.
         circles_within: For how many cycles in a row with a ready output a result is on the ring, where there is a
             control.
     """
@@ -112,14 +112,14 @@ class RingProof(wiring.Component):
         self,
         network: AdaptiveNetwork,
         *,
-        taken_within: int,
         gone_within: int,
+        taken_within: int = 0,
         control: Suspend | None = None,
         circles_within: int = 0,
     ) -> None:
         self.network = network
-        self.taken_within = taken_within
         self.gone_within = gone_within
+        self.taken_within = taken_within
         self.control = control
         self.circles_within = circles_within
         super().__init__({"gives": In(network.n), "ready": In(1), "pick": In(1)})
@@ -134,7 +134,6 @@ class RingProof(wiring.Component):
 
         watched = any_of(m, network.n)  # the core whose result is followed
         picked = Signal()  # it has entered
-
         waiting = Signal(network.n)  # whose result was offered in the cycle before and not taken
         offered = Cat(entry.valid for entry in network.inputs)
         taken = Cat(entry.valid & entry.ready for entry in network.inputs)
@@ -155,30 +154,33 @@ class RingProof(wiring.Component):
         leave = sum(fifo.read.valid & fifo.read.ready for fifo in network.fifos)
         m.d.sync += stored.eq(stored + sum(taken) - leave)
         circling = sum(link.valid & link.word[0] for link in links)
-        mine = offered.bit_select(watched, 1) & ~taken.bit_select(watched, 1)
-        waits = count_while(m, mine & self.ready, self.taken_within, name="waits")
+        gone_within = in_words(self.gone_within)
         silent = count_while(m, ~offered.any() & self.ready, self.gone_within, name="silent")
         m.d.comb += [
             Assert(stored == on_ring + in_fifos, "every result is on the ring or in a FIFO until it is read there"),
             Assert(circling <= picked, "a result is at one place on the ring"),
             Assert(
-                waits <= self.taken_within, f"a core waits for at most {self.taken_within} cycles with a ready output"
-            ),
-            Assert(
                 (silent <= self.gone_within) | (stored == 0),
-                f"below silent cores ring and FIFOs are empty after {self.gone_within} cycles with a ready output",
+                f"with silent cores ring and FIFOs are empty after {gone_within} in a row with a ready output",
             ),
         ]
         for fifo in network.fifos:
             m.d.comb += Assert(~fifo.write.valid | fifo.write.ready, "what goes north finds room there")
             keeps_count(m, fifo)
-        if self.control is not None:
+        if self.control is None:
+            waits = (offered & ~taken).bit_select(watched, 1)
+            waited = count_while(m, waits & self.ready, self.taken_within, name="waited")
+            m.d.comb += Assert(
+                waited <= self.taken_within,
+                f"a core waits for at most {in_words(self.taken_within)} in a row with a ready output",
+            )
+        else:
             hops = count_while(m, (circling != 0) & self.ready, self.circles_within, name="hops")
             m.d.comb += [
                 Assert(offered == taken, "every node takes every result at once"),
                 Assert(
                     hops <= self.circles_within,
-                    f"a result is on the ring for at most {self.circles_within} cycles with a ready output",
+                    f"a result is on the ring for at most {in_words(self.circles_within)} in a row with a ready output",
                 ),
             ]
         return m
