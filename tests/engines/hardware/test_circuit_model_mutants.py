@@ -5,23 +5,11 @@ There the model without the bug is held against the RTL, so here it stands for i
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-from types import ModuleType
-from typing import Any
-
-import numba
-import numba.extending
 import pytest
 
-from handfast.engines.hardware.model import circuit
-from handfast.errors import InternalError
-from tests.engines.hardware.observed import Case, Observed, differences, of_model, random_case
+from tests.engines.hardware.observed import differences, random_case
+from tests.engines.hardware.plain_model import in_python, observed
 from tests.engines.hardware.test_circuit_model import ON_AMARANTH, SMALL
-
-ROOM = "handfast.engines.hardware.model"
-FILES = ("bits", "fifos", "links", "pairs", "tree", "adaptive", "pipelined", "chain", "advance", "circuit")
 
 # file, text, bug, and the case in which it is seen
 MUTANTS: list[tuple[str, str, str, int]] = [
@@ -79,48 +67,7 @@ def test_a_bug_in_the_model_is_seen(
 ) -> None:
     assert seed < ON_AMARANTH
     case = random_case(seed, **SMALL)
-    right_run = observed(circuit, case)
-    assert right_run is not None
+    expected = observed(in_python(monkeypatch), case)
+    assert expected is not None
     broken = observed(in_python(monkeypatch, file, right, wrong), case)
-    assert broken is None or differences(right_run, broken)
-
-
-def test_the_model_does_the_same_where_it_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    # else the bugs would be seen in any case
-    plain = in_python(monkeypatch)
-    for seed in range(4):
-        case = random_case(seed, **SMALL)
-        expected, found = observed(circuit, case), observed(plain, case)
-        assert expected == found
-
-
-def observed(model: ModuleType, case: Case) -> Observed | None:
-    """The run in a model; None where it stands still."""
-    try:
-        return of_model(model.run(case.shape, case.steps, case.pairs(), every=case.every, levels_every=1))
-    except InternalError:
-        return None
-
-
-def in_python(patch: pytest.MonkeyPatch, file: str = "", right: str = "", wrong: str = "") -> ModuleType:
-    """The model with the text of a file changed, run by Python itself, until the test is over."""
-    original = importlib.import_module(ROOM)
-    assert original.__file__ is not None
-    patch.setattr(numba, "njit", lambda **options: lambda function: function)
-    patch.setattr(numba.extending, "intrinsic", lambda function: _lowest)
-    for name in FILES:
-        path = Path(original.__file__).with_name(f"{name}.py")
-        text = path.read_text()
-        if name == file:
-            assert 1 == text.count(right), right
-            text = text.replace(right, wrong)
-        module = ModuleType(f"{ROOM}.{name}")
-        module.__file__ = str(path)
-        patch.setitem(sys.modules, module.__name__, module)
-        patch.setattr(original, name, module)
-        exec(compile(text, str(path), "exec"), vars(module))  # noqa: S102 (the model's own text)
-    return sys.modules[f"{ROOM}.circuit"]
-
-
-def _lowest(word: Any) -> int:
-    return (int(word) & -int(word)).bit_length() - 1
+    assert broken is None or differences(expected, broken)
