@@ -24,7 +24,7 @@ import handfast as hf
         ({"network": "star"}, "is one of 'tree', 'adaptive', 'pipelined', not 'star'"),
         ({"memory": "disk"}, "is one of None, 'registers', 'ram', not 'disk'"),
         ({"admission": "pray"}, "is one of 'suspend', 'throttle', 'drop', not 'pray'"),
-        ({"admission": "drop", "network": "adaptive"}, "take HardwareOptions\(network='tree'\), not 'adaptive'"),
+        ({"admission": "drop", "network": "adaptive"}, r"take HardwareOptions\(network='tree'\), not 'adaptive'"),
         ({"step_every": 0}, r"HardwareOptions\(step_every=…\) must be a positive number of cycles, not 0"),
         ({"simulator": "pen"}, "not 'pen'"),
         ({"margin": 0}, "learn one cycle late"),
