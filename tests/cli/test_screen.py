@@ -80,3 +80,15 @@ def test_words_stand_left_and_figures_right() -> None:
     screen, file = of(terminal=False)
     screen.table(("what", "rows"), [("live", "7"), ("backfill", "1,000")], left=1)
     assert "│ live     │     7 │" in file.getvalue()
+
+
+def test_stages_are_lines_in_a_pipe_and_take_each_others_place_on_a_terminal() -> None:
+    for terminal in (False, True):
+        screen, file = of(terminal=terminal)
+        with screen.stages() as begins:
+            begins("reading")
+            begins("running")
+        if terminal:
+            assert "… " not in file.getvalue()
+        else:
+            assert "… reading\n… running\n" == file.getvalue()
