@@ -26,7 +26,8 @@ def test_a_part_does_what_is_claimed_whatever_happens_around_it(proof: Proof) ->
 
 
 def test_the_page_says_what_is_proven() -> None:
-    assert proof_page.page() == proof_page.PAGE.read_text(encoding="utf-8"), (
+    page = proof_page.page()
+    assert page == proof_page.PAGE.read_text(encoding="utf-8"), (
         "the table in docs/hardware.md is out of date: python -m tests.engines.hardware.proof_page"
     )
-    assert all(f"| {proof.part} |" in proof_page.page() for proof in PROOFS)
+    assert all(f"| {proof.part} |" in page for proof in PROOFS)
