@@ -8,6 +8,8 @@ import pytest
 
 from handfast.engines.hardware.model import circuit
 from handfast.engines.hardware.model.circuit import run
+from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.workload import StreamPair
 from handfast.errors import InternalError
 from tests.engines.hardware.observed import (
     Case,
@@ -18,6 +20,7 @@ from tests.engines.hardware.observed import (
     of_model,
     random_case,
 )
+from tests.engines.hardware.plain_chain import LAYOUT
 from tests.engines.hardware.plain_model import in_python, observed
 from tests.sampling import sampled
 
@@ -67,3 +70,18 @@ def test_model_and_verilator_agree_in_every_cycle(
     cases = [random_case(seed, most_cores=most_cores, most_steps=80) for seed in range(first, first + count)]
     ended = [check(case, expected) for case, expected in zip(cases, by_verilator(cases), strict=True)]
     record_property("configurations on Verilator", sum(ended))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("yosys")
+@pytest.mark.parametrize(("network", "rate"), [("tree", 0.2), ("adaptive", 0.4), ("pipelined", 0.4)])
+def test_model_and_verilator_agree_on_the_thesis_64_cores(network: str, rate: float) -> None:
+    streams = StreamPair(tuples=512, match_rate=rate)
+    shape = CircuitShape(cores=64, sizes=(8, 8), network=network)
+    # keys of 8 bits: all tuples that match nothing have one key in R and another in S
+    r, s = ([(0 if key == 0 else other, 0) for key in own] for own, other in zip(streams.keys(), (1, 2), strict=True))
+    case = Case(shape, LAYOUT, streams.steps(shape.flush), (r, s), every=0)
+    [expected] = by_verilator([case])
+    assert expected is not None
+    assert streams.results == len(expected.results)
+    check(case, expected)
