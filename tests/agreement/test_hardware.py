@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
-from handfast.engines.hardware.engine import Job, prepare
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 from tests.sampling import sampled
@@ -38,7 +37,7 @@ class HardwareCase:
 
     def __init__(self, seed: int, most_cores: int = 8) -> None:
         rng = random.Random(seed)
-        self.tables = {name: _table(rng) for name in ("r", "s")}
+        self.tables = {name: random_table(rng) for name in ("r", "s")}
         kinds = rng.choice((("rows", "rows"),) * 3 + (("seconds", "seconds"), ("rows", "seconds"), ("seconds", "rows")))
         windows = {name: f"{rng.choice((1, 2, 3, 4, 6, 8, 12))} {kind}" for name, kind in zip("rs", kinds, strict=True)}
         if kinds == ("rows", "rows") and rng.random() < 0.4:
@@ -76,7 +75,7 @@ class HardwareCase:
         return f"{self.asked} {self.options} { ({n: len(t) for n, t in self.tables.items()}) }"
 
 
-def _table(rng: random.Random, rows: int | None = None) -> pa.Table:
+def random_table(rng: random.Random, rows: int | None = None) -> pa.Table:
     """Some rows: spread over the time, in bursts, or all at once, with ties and NULLs."""
     rows = rows or rng.choice((0, 1, 5, 12, 20, 20, MOST_ROWS))
     spread = rng.choice((1, 6, 20, 60))
@@ -150,37 +149,11 @@ def test_one_circuit_on_verilator_equals_the_oracle_for_many_inputs(
     found = 0
     for seed in range(INPUTS):
         rng = random.Random(seed)
-        case.tables = {name: _table(rng, rows=MOST_ROWS) for name in ("r", "s")}
+        case.tables = {name: random_table(rng, rows=MOST_ROWS) for name in ("r", "s")}
         assert case.expected() == case.found(), f"seed {seed}: {case}"
         found += case.expected().total()
     assert found > INPUTS
     record_property("inputs on Verilator", INPUTS)
-
-
-def test_a_throttled_circuit_equals_the_oracle_for_the_rows_that_it_admits() -> None:
-    found = lost = 0
-    for seed in range(8):
-        case = HardwareCase(seed)
-        job = prepare(*throttled(case, random.Random(seed)))
-        assert isinstance(job, Job)
-        outcome = job.run()
-        case.tables = job.admitted(outcome)
-        assert case.expected() == multiset(result_of(job.table(outcome.results))), f"seed {seed}: {case}"
-        found += len(outcome.results)
-        lost += sum(map(len, job.discarded(outcome)))
-        assert sum(map(len, job.blocks)) == sum(map(len, case.tables.values())) + sum(map(len, job.discarded(outcome)))
-    assert found > 100
-    assert lost > 20
-
-
-def throttled(case: HardwareCase, rng: random.Random) -> tuple[hf.JoinSpec, dict[str, pa.Table], hf.HardwareOptions]:
-    """The case with tables of many rows, in a circuit that discards some: its chain is as long as the windows."""
-    case.tables = {name: _table(rng, rows=MOST_ROWS) for name in ("r", "s")}
-    cores, segment = rng.choice(((1, 3), (2, 2), (3, 1), (4, 2)))
-    case.asked = {"on": rng.choice(("r.k = s.k", "TRUE")), "window": f"{cores * segment} rows", "time": "ts"}
-    options = replace(case.options, algorithm="handshake", cores=cores, segment=segment, admission="throttle")
-    case.options = replace(options, step_every=rng.choice((None, 2, 8)))
-    return hf.JoinSpec(("r", "s"), **case.asked), case.tables, case.options
 
 
 def test_a_window_of_64_rows_in_4_cores() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from handfast import __version__
 from handfast.cli.circuit.options import Asked, of_circuit
-from handfast.errors import HandfastError, SpecError
+from handfast.errors import HandfastError, SpecError, UnsupportedError
 
 if TYPE_CHECKING:
     from handfast.cli.screen import Screen
@@ -381,7 +381,7 @@ def _errors() -> Iterator[None]:
         yield
     except HandfastError as error:
         typer.echo(f"handfast: {error}", err=True)
-        raise typer.Exit(_MISUSED if isinstance(error, SpecError) else _FAILED) from None
+        raise typer.Exit(_MISUSED if isinstance(error, SpecError | UnsupportedError) else _FAILED) from None
     except KeyboardInterrupt:
         typer.echo("handfast: stopped", err=True)
         raise typer.Exit(_INTERRUPTED) from None

@@ -36,7 +36,7 @@ def test_cores_are_the_pipelines_if_nothing_is_said_and_the_nested_loop_has_none
 def test_an_error_names_the_option_as_it_is_written_here() -> None:
     with pytest.raises(SpecError, match=r"^--network-buffer must be more than its margin=3, not 2"):
         circuit_options(DEFAULTS | {"network_buffer": 2}, cores=1)
-    with pytest.raises(SpecError, match=r"^--admission 'drop' drops from the buffers between the cores and a tree"):
+    with pytest.raises(SpecError, match=r"^--admission drop drops from the buffers behind the cores.* --network tree"):
         circuit_options(DEFAULTS | {"admission": "drop", "network": "adaptive"}, cores=1)
     ran = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--network", "star"])
     assert (2, "") == (ran.exit_code, ran.stdout)

@@ -34,7 +34,9 @@ def test_it_shows_what_the_circuit_did_and_that_it_is_right(simulator: str) -> N
     assert "2 cores with 8 of trade and 8 of quote in registers; tree network" == shown["circuit"].strip()
     assert "60 of trade, 120 of quote" == shown["rows"].strip()
     assert "193" == shown["matches"].strip()
-    assert "✔ the local engine finds the same 193 matches" == lines[-1]
+    finds = "the local engine finds the same 193 matches"
+    # the model has its matches from the kernels, so that they are the same is no check of the circuit
+    assert lines[-1].startswith(f"{finds}; it must" if simulator == "model" else f"✔ {finds}")
     cycles = int(shown["cycles"].partition(":")[0].replace(",", ""))
     assert f"{cycles / 180:.1f} for a tuple, {193 / cycles:.2f} results a cycle" in shown["cycles"]
     assert " of 8 results in the fullest of 2 buffers" in shown["core buffers"]
@@ -70,7 +72,7 @@ def test_a_difference_is_shown_and_is_exit_code_1(monkeypatch: pytest.MonkeyPatc
 
 def test_what_no_circuit_can_do_names_an_engine_that_can() -> None:
     code, said, error = simulate(TEXT)
-    assert (1, "") == (code, said)
+    assert (2, "") == (code, said)
     assert error.startswith("handfast: Engine 'hardware' cannot compute 'trade.symbol': it is text (string)")
     assert error.endswith("use engine 'local' or 'spark'\n")
 

@@ -110,7 +110,7 @@ def test_what_cannot_be_is_refused_in_one_line(asked: tuple[str, ...], said: str
     code, output, error = synthesize(*asked)
     assert "" == output
     assert error.startswith(f"handfast: {said}")
-    assert code == (1 if "--segment" in asked else 2)
+    assert code == 2
 
 
 @pytest.mark.slow

@@ -43,7 +43,8 @@ def observed(model: ModuleType, case: Case) -> Observed | None:
     """The run in a model; None where it stands still."""
     try:
         return of_model(model.run(case.shape, case.steps, case.pairs(), every=case.every, levels_every=1))
-    except InternalError:
+    except InternalError as error:
+        assert "stands still" in str(error)
         return None
 
 

@@ -69,6 +69,7 @@ def test_model_and_verilator_agree_in_every_cycle(
 ) -> None:
     cases = [random_case(seed, most_cores=most_cores, most_steps=80) for seed in range(first, first + count)]
     ended = [check(case, expected) for case, expected in zip(cases, by_verilator(cases), strict=True)]
+    assert sum(ended) >= count // 2
     record_property("configurations on Verilator", sum(ended))
 
 

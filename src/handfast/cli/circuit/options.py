@@ -20,7 +20,7 @@ Asked = dict[str, Any]  # by field of HardwareOptions: what the user said, or it
 _KINDS = (int, float, str, bool)  # what a command line can say
 _ARGUMENT = re.compile(r"^        (\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 _CORES = "How many join cores the chain has; as many as the pipeline's by default."  # where there is no pipeline: 4
-_NAMED = re.compile(r"HardwareOptions\((\w+)=…\)")
+_NAMED = re.compile(r"HardwareOptions\((\w+)=(?:…|'(\w+)')\)")
 
 
 def of_circuit(*, runs: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -49,7 +49,7 @@ def circuit_options(asked: Asked, *, cores: int) -> HardwareOptions:
     try:
         return HardwareOptions(**said)
     except SpecError as error:
-        raise SpecError(_NAMED.sub(lambda name: _flag(name[1]), str(error))) from None
+        raise SpecError(_NAMED.sub(_as_typed, str(error))) from None
 
 
 def _options() -> list[inspect.Parameter]:
@@ -70,6 +70,10 @@ def _words() -> Mapping[str, str]:
     """What the docstring says about each option, up to its first full stop."""
     said = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(HardwareOptions.__doc__ or "")}
     return {name: text.partition(". ")[0].rstrip(".") + "." for name, text in said.items()} | {"cores": _CORES}
+
+
+def _as_typed(option: re.Match[str]) -> str:
+    return _flag(option[1]) + (f" {option[2]}" if option[2] else "")
 
 
 def _flag(name: str) -> str:
