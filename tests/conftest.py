@@ -78,6 +78,11 @@ _LONG = (
     "test_write.py",
     "test_kinds.py",
     "test_connect.py",
+    "test_proofs.py",
+    "test_spark_mutants.py",
+    "test_mutants.py",
+    "test_readme.py",
+    "test_pages.py",
 )
 
 
