@@ -199,12 +199,12 @@ def circuits() -> list[Line]:
 def circuit_parts() -> list[Line]:
     """Deliberate bugs in circuits, their reports and the model; what is proven of their parts."""
     folder = "tests/engines/hardware"
-    names = ("join", "network", "circuit_model", "proof")
+    names = ("join", "network", "circuit_model", "proof", "report")
     ran = run_tests(*(f"{folder}/test_{name}_mutants.py" for name in names))
     proven = run_tests(f"{folder}/test_proofs.py", "-m", "not slow")
     return [
-        ran.line("circuits: deliberate bugs caught", ran.passed, 113, "bugs"),
-        proven.line("circuits: parts do what is claimed, whatever happens around them", proven.passed, 20, "proofs"),
+        ran.line("circuits: deliberate bugs caught", ran.passed, 121, "bugs"),
+        proven.line("circuits: parts do what is claimed, whatever happens around them", proven.passed, 23, "proofs"),
     ]
 
 
