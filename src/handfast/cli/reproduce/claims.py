@@ -115,7 +115,7 @@ def _ratios(made: Evaluation) -> list[Claim]:
             (HOLDS if base >= printed.OVER_BASELINE else FAILS) + _USED if at_least else NOT_COMPARED,
         ),
         Claim(
-            f"the same ÷ the nested loop's, at its best ({rate:.0%} match)",
+            f"the same ÷ the nested loop's as the thesis estimates it, at its best ({rate:.0%} match)",
             "§6.3.3",
             f"up to {printed.OVER_NESTED_LOOP}",
             f"{loop:.2f}",
