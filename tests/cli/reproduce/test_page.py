@@ -121,6 +121,12 @@ def test_what_is_printed_is_compared_only_with_the_circuit_it_is_of(quick: tuple
     assert [("—", "—")] * 3 == [(row[4], row[5]) for row in cycles]
 
 
+def test_block_rams_are_said_to_be_computed(quick: tuple[Any, str]) -> None:
+    rows = [row for row in Page(quick[1]).tables[0] if row[0].startswith("block RAMs")]
+    assert [("126", "126"), ("64", "64")] == [(row[2], row[3]) for row in rows]
+    assert all("computed, not synthesised" in row[0] for row in rows)
+
+
 def test_every_choice_is_there_with_its_alternatives(quick: tuple[Any, str]) -> None:
     said = "\n".join(cell for table in Page(quick[1]).tables for row in table for cell in row)
     for name in ("merger loop", "margin of the full flag", "latency of a FIFO", "output channel", "flush"):

@@ -21,6 +21,8 @@ from handfast.engines.hardware.options import SCANS
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.errors import SpecError
 
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS = ROOT / "benchmarks" / "results"
 PAPER = Demand.of(500_000, "100")  # [HSJ §6.5]
 AREA = NetworkArea(
     {2: 100, 4: 200}, {2: 90, 4: 190}, Line(50, 0, 0.01), Line(50, -10, 0.02), {2: (108.0, 3.0), 4: (104.0, 2.0)}
@@ -188,6 +190,42 @@ def test_the_command_shows_circuits_and_software_and_marks_the_best(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("arguments", "column"),
+    [
+        ((), ["100", "55", "—", "25", "20"]),
+        (("--scan", "eager"), ["—"] * 5),
+        (("--network", "adaptive"), ["—"] * 5),
+        (("--window", "50"), ["—"] * 5),
+    ],
+)
+def test_switching_is_shown_for_the_circuits_that_were_counted(arguments: tuple[str, ...], column: list[str]) -> None:
+    asked = ("--rate", "500000", "--window", "100", "--cores", "1,2,4,5,10", "--clock", "200", "--results")
+    ran = invoke(*asked, str(RESULTS), *arguments)
+    assert 0 == ran.exit_code, ran.output
+    lines = [line.split() for line in ran.output.splitlines()]
+    assert column == [line[6] for line in lines if line and line[0] in ("1", "2", "4", "5", "10")]
+    assert ("neither wires nor the clock are counted" in ran.output) == (not arguments)
+    assert "switching, where there is none: python -m benchmarks.circuit_energy counts it" in ran.output
+
+
+def test_the_page_on_hardware_has_the_figures_that_were_counted() -> None:
+    cores = json.loads((RESULTS / hardware.ENERGY).read_text(encoding="utf-8"))["cores"]
+    assert ["1", "2", "5", "10"] == list(cores)
+    page = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    paragraph = " ".join(next(part for part in page.split("\n\n") if "benchmarks.circuit_energy" in part).split())
+    for said, kind in (
+        ("all toggles are as", "toggles"),
+        ("those of flip-flops alone as", "flip_flop"),
+        ("the flip-flops that are clocked as", "clocked"),
+    ):
+        counted = " : ".join(f"{own['relative'][kind]:.0f}" for own in cores.values())
+        assert f"{said} {counted}" in paragraph
+    printed = " : ".join(str(own["printed"]["dynamic_mw"]) for own in cores.values())
+    assert f"dynamic power as {printed} mW" in paragraph
+
+
+@pytest.mark.usefixtures("quick")
 def test_where_no_circuit_is_fast_enough_the_way_out_is_said(tmp_path: Path) -> None:
     ran = invoke("--rate", "1e9", "--window", "100", "--cores", "1", "--clock", "60", "--results", str(tmp_path))
     assert 0 == ran.exit_code, ran.output
@@ -218,6 +256,17 @@ def test_what_is_asked_wrongly_is_named(arguments: tuple[str, ...], message: str
     clock = [] if "--clock" in arguments else ["--clock", "100"]
     ran = invoke(*asked, *clock, *arguments)
     assert (2, f"handfast: {message}\n") == (ran.exit_code, ran.stderr)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_folder_that_was_asked_for_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("--rate", "1", "--window", "8", "--clock", "100")
+    for missing in (tmp_path / "none", Path(__file__)):
+        ran = invoke(*asked, "--results", str(missing))
+        message = f"--results takes a folder that the benchmarks wrote into; there is none at {str(missing)!r}"
+        assert (2, f"handfast: {message}\n") == (ran.exit_code, ran.stderr)
+    monkeypatch.chdir(tmp_path)  # as where handfast was installed from a wheel
+    assert 0 == invoke(*asked).exit_code
 
 
 def test_without_an_estimate_the_clock_has_to_be_said(tmp_path: Path) -> None:

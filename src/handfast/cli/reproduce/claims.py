@@ -160,7 +160,8 @@ def _rams() -> list[Claim]:
         wanted, ours = printed.BLOCK_RAMS[name], each * fifos(make(cores, printed.SEGMENT))
         found.append(
             Claim(
-                f"block RAMs at {cores} cores, {name}: computed, {each} a FIFO of {printed.RESULT_BITS}-bit results",
+                f"block RAMs at {cores} cores, {name}: computed, not synthesised: {each} for each FIFO of "
+                f"{printed.RESULT_BITS}-bit results",
                 "§6.3.2",
                 f"{wanted}",
                 f"{ours}",

@@ -15,7 +15,7 @@ from handfast.cli.run.status import Status, running
 from handfast.cli.screen import Screen
 from handfast.connectors.local import LocalSink, LocalSource, open_source
 from handfast.connectors.pipeline import Pipeline, Sink
-from handfast.describe import describe
+from handfast.core.describe import describe
 from handfast.engines.local.engine import described
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.planning import lay_out

@@ -120,13 +120,17 @@ def _show_circuits(found: list[Circuit], scan: str, within: float, is_estimate: 
     of = "nextpnr's lowest estimate for such circuits on an ECP5" if is_estimate else "as asked for"
     screen.say(f"within reach: {within:,.0f} MHz, {of}; ✘ needs more")
     if chosen is not None:
-        screen.say(f"best: {chosen[0].cores:,} cores, because {chosen[1]}")
+        cores = "1 core" if chosen[0].cores == 1 else f"{chosen[0].cores:,} cores"
+        screen.say(f"best: {cores}, because {chosen[1]}")
     else:
         screen.say("none is fast enough; take more cores (--cores), or a faster device (--clock)")
     if any(own.luts is None for own in found):
         screen.say(f"LUTs and registers: from {COMMAND}, which has segments of 8; --synthesize counts those of all")
+    if any(own.switching is not None for own in found):
+        screen.say("switching: bits that change for a tuple, one core being 100, with windows in registers; no power:")
+        screen.say("neither wires nor the clock are counted")
     if any(own.switching is None for own in found):
-        screen.say(f"switching: bits that change for a tuple, one core being 100; {ENERGY_COMMAND} counts them")
+        screen.say(f"switching, where there is none: {ENERGY_COMMAND} counts it, for an immediate scan and a tree")
 
 
 def _show_software(demand: Demand, measured: list[software.Software], screen: Screen) -> None:
