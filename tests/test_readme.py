@@ -34,6 +34,7 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 JOINS = ROOT / "docs" / "joins.md"
+MULTIWAY = ROOT / "docs" / "multiway.md"
 ERRORS_PAGE = ROOT / "docs" / "errors.md"
 RESULTS = ROOT / "benchmarks" / "results"
 MOST_LINES = 250
@@ -46,8 +47,9 @@ def kept(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for query in spark.streams.active:
         query.stop()
-    for name in ("refused", "matches", "seconds"):
-        spark.catalog.dropTempView(name)
+    for table in spark.catalog.listTables():  # what a query has written to memory
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
     for name in spark.conf.getAll.keys() - before.keys():
         spark.conf.unset(name)
     for name, value in before.items():
@@ -62,6 +64,10 @@ def test_every_snippet_runs_and_prints_what_the_page_says(kept: SparkSession) ->
 
 def test_joins_runs_as_it_stands(kept: SparkSession) -> None:
     run_page(JOINS)
+
+
+def test_multiway_runs_as_it_stands(kept: SparkSession) -> None:
+    run_page(MULTIWAY)
 
 
 def test_readme_is_short_enough_to_be_read() -> None:

@@ -108,8 +108,9 @@ def join(
         return _by_circuit("join_tables", inputs, wanted, options)
     plan, tables = _local_plan(inputs, wanted, options)
     from handfast.engines.local.engine import join_tables
+    from handfast.engines.local.planning import checked_options
 
-    return join_tables(plan, tables)
+    return join_tables(plan, tables, checked_options(options))
 
 
 def explain(
@@ -125,14 +126,16 @@ def explain(
     chosen = _chosen_engine(inputs, engine, options)
     if chosen == _HARDWARE:
         return str(_by_circuit("explain_tables", inputs, wanted, options))
-    from handfast.describe import describe
+    from handfast.core.describe import describe
 
     if chosen == _SPARK:
         return describe(_spark().plan(dict(inputs), wanted), engine=_spark().name(dict(inputs)))
-    from handfast.engines.local.engine import described
+    from handfast.engines.local.engine import described, sampled
+    from handfast.engines.local.planning import checked_options
 
-    plan = _local_plan(inputs, wanted, options)[0]
-    return describe(plan, engine="local", cores=described(plan))
+    plan, tables = _local_plan(inputs, wanted, options)
+    algorithm = sampled(plan, tables, checked_options(options))
+    return describe(plan, engine="local", cores=described(plan), algorithm=algorithm)
 
 
 def session(

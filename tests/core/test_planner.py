@@ -39,9 +39,17 @@ def test_a_join_of_two_streams_has_the_first_routing_that_takes_it(on: str, how:
     assert routing == make_plan(bound(on, how), 3).routing.name
 
 
-@pytest.mark.parametrize(("on", "routing"), [(f"{KEY} AND s.x < t.x", "hash"), (f"{BAND} AND s.x < t.x", "spread")])
-def test_three_streams_are_divided_by_shared_keys_or_one_of_them_is(on: str, routing: str) -> None:
-    assert routing == make_plan(bound(on, streams=("r", "s", "t")), 3).routing.name
+@pytest.mark.parametrize(
+    ("on", "routing"),
+    [
+        (f"{KEY} AND s.k = t.k", "hash"),
+        (f"{KEY} AND s.x < t.x", "hash"),
+        (f"{KEY} AND s.x = t.x", "hypercube"),
+        (f"{BAND} AND s.x < t.x", "spread"),
+    ],
+)
+def test_three_streams_are_divided_by_the_keys_they_share_or_one_of_them_is(on: str, routing: str) -> None:
+    assert routing == make_plan(bound(on, streams=("r", "s", "t")), 4).routing.name
 
 
 @pytest.mark.parametrize(("how", "anchor"), [("left", 0), ("right", 1), ("semi", 0), ("anti", 0)])

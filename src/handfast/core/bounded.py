@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.join_core import JoinCore
+from handfast.core.join_core import Finder, JoinCore
 from handfast.flow.block import Block
 from handfast.flow.gather import gather, goes_up
 from handfast.flow.pieces import Limit
@@ -20,9 +20,11 @@ from handfast.spec.join import ARRIVAL
 _SLICE = Limit(rows=1 << 16, bytes=1 << 26)  # what a core is fed at a time, of all streams together
 
 
-def run_bounded(plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE) -> Iterator[pa.RecordBatch]:
-    """The matches that one core finds in all its blocks, which are given by stream."""
-    core = JoinCore(plan)
+def run_bounded(
+    plan: Plan, pieces: Sequence[Sequence[Block]], limit: Limit = _SLICE, finder: Finder | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The matches that one core finds in all its blocks, which are given by stream; or that a finder finds for it."""
+    core = JoinCore(plan, finder)
     for arrivals, horizon in slices(plan, pieces, limit):
         yield from core.step(arrivals, horizon)
 

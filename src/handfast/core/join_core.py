@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from handfast.core.held import Held
 from handfast.core.manifest import Manifest
+from handfast.core.orders import Orders
 from handfast.core.output import Output
-from handfast.core.probe import Members, NewTuples, Prober
+from handfast.core.probe import Arrival, Members, NewTuples, Prober
+from handfast.core.rates import Rates
 from handfast.core.recipe import recipe
 from handfast.core.segment import Marks, Segment
 from handfast.core.span import window_span
@@ -26,14 +29,36 @@ from handfast.plan import Plan
 _SPARE_STRINGS = 4096
 
 
-class JoinCore:
-    """One core's share of the join: it scans, inserts and expires, and decides matches by stamps alone."""
+class Finder(Protocol):
+    """Finds the matches of an inner join in another way than a core does on its own."""
 
-    def __init__(self, plan: Plan) -> None:
+    def cut(self, count: int) -> int:
+        """Of how many tuples the pieces are that so many new ones of one stream come in."""
+        ...
+
+    def find(self, prober: Prober, arrivals: Sequence[Arrival]) -> Iterable[tuple[NewTuples, Members]]:
+        """The matches of tuples that have been stored already, each with such that were stored before it."""
+        ...
+
+    def moved(self, before: Sequence[Segment], after: Sequence[Segment]) -> None:
+        """Learn that the tuples of all streams have been stored anew, at other positions."""
+        ...
+
+
+class JoinCore:
+    """One core's share of the join: it scans, inserts and expires, and decides matches by stamps alone.
+
+    With a `finder`, the blocks of a step are stored first, and the finder finds the matches; for inner joins only.
+    """
+
+    def __init__(self, plan: Plan, finder: Finder | None = None) -> None:
         self.plan = plan
+        self._finder = finder
         self._recipe = recipe(plan)
         self.expired = [0] * len(plan.join.schemas)  # tuples at home here that have left their windows
         self._held = Held(plan.join)
+        self._rates = Rates(self._recipe)
+        self._orders = Orders(self._rates)
         self._forget()
 
     # -- state -----------------------------------------------------------------------------------
@@ -72,7 +97,7 @@ class JoinCore:
         self._strings = StringTable()
         self._reader = self._recipe.reader(self._strings)
         self._segments = [Segment(self._recipe.new_indexes(stream)) for stream in range(len(self.plan.join.schemas))]
-        self._prober = Prober(self._recipe, self._reader, self._segments)
+        self._prober = Prober(self._recipe, self._reader, self._segments, self._rates)
         self._output = Output(self.plan, self._segments)
 
     def _store_anew(self, blocks: list[list[Block]], marks: list[list[Marks]]) -> None:
@@ -90,7 +115,9 @@ class JoinCore:
         No tuple of a later step falls below `horizon`. The state changes as the matches are taken out: take them all
         before asking for it.
         """
-        yield from self._shown(self._held.release(self._decided(admitted, horizon), horizon))
+        finder = self._finder
+        decided = self._decided(admitted, horizon) if finder is None else self._found(finder, admitted)
+        yield from self._shown(self._held.release(decided, horizon))
         self._expire(horizon)
 
     def join_and_store(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
@@ -114,12 +141,30 @@ class JoinCore:
                 self._insert(new)
         yield from self._output.unmatched(horizon)
 
+    def _found(self, finder: Finder, admitted: Sequence[Block | None]) -> Iterator[Block]:
+        """Store the new blocks in pieces, and give the rows of the matches that the finder finds."""
+        given = [(stream, block) for stream, block in enumerate(admitted) if block is not None]
+        arrivals = [arrival for own in given for arrival in self._arrive(*own, finder.cut(len(own[1])))]
+        self._reader.settle()
+        for new, members in finder.find(self._prober, arrivals):
+            yield from self._output.matched(new, self._emitted(new, members))
+
+    def _arrive(self, stream: int, block: Block, size: int) -> Iterator[Arrival]:
+        ordered = block.sorted()
+        for start in range(0, len(block), size):
+            piece = ordered.slice(start, min(start + size, len(block)))
+            new = self._read(stream, piece, np.zeros(len(piece), np.bool_))
+            self._rates.arrived(stream, len(piece))
+            stops = tuple(segment.stop for segment in self._segments)
+            yield Arrival(new, stops, self._insert(new))
+
     def _shown(self, given: Iterable[Block]) -> Iterator[pa.RecordBatch]:
         """The rows as batches; with their ranks where the result is in order."""
         return (ranked(rows) if self.plan.join.spec.in_order else rows.batch for rows in given)
 
     def _scan(self, new: NewTuples) -> Iterator[Block]:
-        for members in self._prober.matches(new):
+        self._rates.arrived(new.stream, len(new.block))
+        for members in self._prober.matches(new, self._orders.of(new.stream, self._segments)):
             yield from self._output.matched(new, self._emitted(new, members))
         yield from self._output.completed(new)
 
@@ -127,8 +172,8 @@ class JoinCore:
         columns = self._reader.read(stream, block)
         return NewTuples(stream, block, columns, self._segments[stream].keys(columns), marks)
 
-    def _insert(self, new: NewTuples) -> None:
-        """Store the new tuples that the routing keeps at this core and that can still match."""
+    def _insert(self, new: NewTuples) -> Marks:
+        """Store the new tuples that the routing keeps at this core and that can still match; tell which."""
         kept = np.ones(len(new.block), np.bool_) if self.plan.cores == 1 else self.plan.routing.kept(new.block)
         if new.stream not in self.plan.join.preserved:
             for keys in new.keys.values():  # what can never match is gone at once
@@ -138,6 +183,7 @@ class JoinCore:
             self._store(new)
         elif kept.any():
             self._store(self._read(new.stream, new.block.take(kept), new.marks[kept]))
+        return kept
 
     def _store(self, new: NewTuples) -> None:
         self._segments[new.stream].insert(new.block, new.columns, new.keys, new.marks)
@@ -165,6 +211,7 @@ class JoinCore:
         inputs = sum(map(len, self._recipe.program.inputs))
         many_strings = len(self._strings) > 2 * live * inputs + _SPARE_STRINGS
         if many_strings or any(segment.is_worn for segment in self._segments):
-            self._store_anew(
-                [segment.blocks for segment in self._segments], [segment.marks for segment in self._segments]
-            )
+            before = self._segments
+            self._store_anew([segment.blocks for segment in before], [segment.marks for segment in before])
+            if self._finder is not None:
+                self._finder.moved(before, self._segments)

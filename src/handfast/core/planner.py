@@ -18,6 +18,7 @@ def make_plan(
     join: BoundJoin, cores: int, arrow: Sequence[pa.Schema] = (), local_join: str = INDEX, *, handshake: bool = False
 ) -> Plan:
     """Lay a join out over so many cores; by `handshake`, if the user asks for it, along a chain of them."""
-    offer = offer_of(join, local_join, handshake=handshake)
+    offer = offer_of(join, cores, local_join, handshake=handshake)
     routing = routing_for(offer)
-    return Plan(join, cores, routing, offer.pairs, offer.keys, routing.anchor(offer), local_join, tuple(arrow))
+    anchor = routing.anchor(offer)
+    return Plan(join, cores, routing, offer.pairs, offer.classes, offer.keys, anchor, local_join, tuple(arrow))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from handfast.core.rates import Rates
 from handfast.core.recipe import Pairing, Recipe
 from handfast.core.segment import Marks, Segment
+from handfast.core.workload import Step
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Columns
 from handfast.kernels.course import Pairs, Positions, Ranges
-from handfast.kernels.index.protocol import Keys
+from handfast.kernels.index.protocol import Index, Keys
 from handfast.plan import Pair
 
 T = TypeVar("T")
@@ -31,42 +34,93 @@ class NewTuples:
     marks: Marks
 
 
-class Prober:
-    """Finds the matches of new tuples with those that are stored."""
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """New tuples that have been stored.
 
-    def __init__(self, recipe: Recipe, reader: ColumnReader, segments: list[Segment]) -> None:
+    Attributes:
+        stops: By stream, the position behind the last tuple that was stored before them.
+        kept: Which of them are stored; the others can match nothing that comes later, or do so at another core.
+    """
+
+    new: NewTuples
+    stops: tuple[int, ...]
+    kept: NDArray[np.bool_]
+
+    def positions(self, places: Positions) -> Positions:
+        """Where those of the new tuples are stored that are at these places; all of them must be."""
+        start = self.stops[self.new.stream]
+        if self.kept.all():
+            return start + places
+        positions: Positions = start - 1 + np.cumsum(self.kept)[places]
+        return positions
+
+
+class Stored(Protocol):
+    """Tuples among which partners are sought: a segment, or one side of the pairs in a stash."""
+
+    @property
+    def indexes(self) -> Mapping[Pair, Index[Any]]:
+        """Over its tuples, by pair of streams."""
+        ...
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest tuple that still counts."""
+        ...
+
+    def columns(self) -> Columns:
+        """The columns of every position so far."""
+        ...
+
+
+class Prober:
+    """Finds the matches of new tuples with those that are stored, and counts what it finds in `rates`."""
+
+    def __init__(self, recipe: Recipe, reader: ColumnReader, segments: list[Segment], rates: Rates) -> None:
         self._recipe = recipe
         self._reader = reader
-        self._segments = segments
+        self.segments = segments
+        self.rates = rates
 
-    def matches(self, new: NewTuples) -> Iterator[Members]:
-        """All matches that the new tuples bring, piece by piece."""
-        order = self._recipe.probe_order[new.stream]
-        if all(self._segments[to].live for _, to in order):
+    def matches(self, new: NewTuples, order: Sequence[Step]) -> Iterator[Members]:
+        """All matches that the new tuples bring, piece by piece; partners are sought in the given order."""
+        if all(self.segments[to].live for _, to in order):
             yield from self._extend(new, {}, order)
 
-    def _extend(self, new: NewTuples, partial: Members, order: list[tuple[int, int]]) -> Iterator[Members]:
+    def _extend(self, new: NewTuples, partial: Members, order: Sequence[Step]) -> Iterator[Members]:
         """Partial matches extended by a partner from each of the windows still to be probed."""
         if not order:
-            yield self._whole(new, partial)
+            yield self.whole(new, partial)
             return
         (start, to), *later = order
+        for wider in self.extended(new, partial, start, to):
+            yield from self._extend(new, wider, later)
+
+    def extended(
+        self, new: NewTuples, partial: Members, start: int, to: int, stop: int | None = None
+    ) -> Iterator[Members]:
+        """Partial matches with a partner each from one more window, `to`, sought from their member of stream `start`.
+
+        With `stop`, only the tuples stored before this position are partners. Without any members so far, the partial
+        matches are the new tuples themselves.
+        """
         if not partial:
-            for at, found in self._pairs(start, to, new.columns, new.keys):
+            for at, found in self._sought(start, to, new.columns, new.keys, stop):
                 if len(at):
-                    yield from self._extend(new, {start: at, to: found}, later)
+                    yield {start: at, to: found}
             return
         distinct, inverse = np.unique(partial[start], return_inverse=True)
         columns = self._columns(new, start).take(distinct)
-        for at, found in self._pairs(start, to, columns, self._keys(start, to, columns)):
+        for at, found in self._sought(start, to, columns, self._keys(start, to, columns), stop):
             for rows, partners in _fan_out(inverse, at, found):
                 wider = {stream: positions[rows] for stream, positions in partial.items()}
                 wider[to] = partners
-                fitting = self._fitting(new, wider, start, to)
+                fitting = self.fitting(new, wider, start, to)
                 if len(fitting[to]):
-                    yield from self._extend(new, fitting, later)
+                    yield fitting
 
-    def _fitting(self, new: NewTuples, members: Members, start: int, to: int) -> Members:
+    def fitting(self, new: NewTuples, members: Members, start: int, to: int) -> Members:
         """The partial matches whose member of stream `to` fits all others too, not only the one it was found from."""
         for other in [stream for stream in members if stream not in (start, to)]:
             pairing = self._recipe.pairing(other, to)
@@ -76,7 +130,7 @@ class Prober:
             members = {stream: positions[rows] for stream, positions in members.items()}
         return members
 
-    def _whole(self, new: NewTuples, members: Members) -> Members:
+    def whole(self, new: NewTuples, members: Members) -> Members:
         """The matches that also satisfy the conditions over three streams and more."""
         rest = self._recipe.rest
         if rest is None:
@@ -87,30 +141,43 @@ class Prober:
         return {stream: positions[held] for stream, positions in members.items()}
 
     def _columns(self, new: NewTuples, stream: int) -> Columns:
-        return new.columns if stream == new.stream else self._segments[stream].columns()
+        return new.columns if stream == new.stream else self.segments[stream].columns()
 
     def _keys(self, start: int, to: int, columns: Columns) -> dict[Pair, Keys]:
         pair = self._recipe.pairing(start, to).streams
-        index = self._segments[start].indexes.get(pair)
+        index = self.segments[start].indexes.get(pair)
         return {pair: index.keys(columns)} if index is not None else {}
 
     # -- two streams -----------------------------------------------------------------------------
 
-    def _pairs(self, start: int, to: int, run: Columns, keys: dict[Pair, Keys]) -> Iterator[Pairs]:
+    def _sought(self, start: int, to: int, run: Columns, keys: dict[Pair, Keys], stop: int | None) -> Iterator[Pairs]:
         """The pairs that match: places in a run of one stream's tuples, positions of stored tuples of the other."""
-        pairing, stored = self._recipe.pairing(start, to), self._segments[to]
-        index = stored.indexes.get(pairing.streams)
-        if index is None:
-            yield from self._scan(pairing, start, run, stored)
+        stored, found = self.segments[to], 0
+        live = (stored.stop if stop is None else stop) - stored.first
+        if live <= 0:
             return
-        every = stored.columns()
+        for pairs in self.pairs(start, to, run, keys, stored, stop):
+            found += len(pairs[0])
+            yield pairs
+        self.rates.tell(start, to, len(run), live, found)
+
+    def pairs(
+        self, start: int, to: int, run: Columns, keys: dict[Pair, Keys], stored: Stored, stop: int | None = None
+    ) -> Iterator[Pairs]:
+        """The pairs that match: places in a run of one stream's tuples, positions among stored ones of the other."""
+        pairing = self._recipe.pairing(start, to)
+        index = stored.indexes.get(pairing.streams)
+        every = stored.columns() if stop is None else stored.columns().before(stop)
+        if index is None:
+            yield from self._scan(pairing, start, run, every, stored.first)
+            return
         ranges = pairing.kernels.reach(pairing.side(start), pairing.view(run), pairing.view(every), stored.first)
         for candidates in index.candidates(keys[pairing.streams], ranges):
             yield self._checked(pairing, start, run, every, candidates)
 
-    def _scan(self, pairing: Pairing, start: int, run: Columns, stored: Segment) -> Iterator[Pairs]:
-        r, s = self._ready(pairing, *_ordered(pairing, start, run, stored.columns()))
-        oldest = _ordered(pairing, start, 0, stored.first)
+    def _scan(self, pairing: Pairing, start: int, run: Columns, every: Columns, first: int) -> Iterator[Pairs]:
+        r, s = self._ready(pairing, *_ordered(pairing, start, run, every))
+        oldest = _ordered(pairing, start, 0, first)
         for pair in pairing.kernels.scan(r, s, self._reader.literals(pairing.kernels.literals), oldest):
             yield _ordered(pairing, start, *pair)
 

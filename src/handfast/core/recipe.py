@@ -59,7 +59,6 @@ class Recipe:
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
         self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
-        self.probe_order = [self._probe_order(stream) for stream in range(streams)]
         self._reading = Reading(self.program, ordered_strings=compares_order_of_strings(join.predicate))
 
     def reader(self, strings: StringTable) -> ColumnReader:
@@ -104,20 +103,7 @@ class Recipe:
             return None
         return TupleKernel(Program(self.program.inputs, conjunction(condition), filters))
 
-    def _probe_order(self, start: int) -> list[tuple[int, int]]:
-        """The order in which a new tuple's partners are sought: steps from a stream already probed to the next one.
-
-        The next step is always the one with the best index.
-        """
-        bound, order = [start], []
-        while len(bound) < len(self.plan.join.schemas):
-            others = [stream for stream in range(len(self.plan.join.schemas)) if stream not in bound]
-            best = min(((a, b) for a in bound for b in others), key=lambda pair: self._cost(*pair))
-            order.append(best)
-            bound.append(best[1])
-        return order
-
-    def _cost(self, a: int, b: int) -> int:
+    def cost(self, a: int, b: int) -> int:
         """How much a probe is expected to find, on a rough scale."""
         pair = next(pair for pair in self.plan.pairs if pair.streams == (min(a, b), max(a, b)))
         if pair.equalities:

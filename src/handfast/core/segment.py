@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.flow.gather import gather, goes_up
 from handfast.kernels.columns import Columns
-from handfast.kernels.course import Courses, Positions
-from handfast.kernels.growing import Growing, GrowingStamps
+from handfast.kernels.course import Positions
+from handfast.kernels.growing import Growing, GrowingColumns
 from handfast.kernels.index.protocol import Index, Keys
 from handfast.plan import Pair
 
@@ -37,10 +37,7 @@ class Segment:
         self.blocks: list[Block] = []
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
-        self._columns: list[Growing] = []
-        self._statuses: list[Growing | None] = []
-        self._times = GrowingStamps()
-        self._seen: list[GrowingStamps] = []
+        self._columns = GrowingColumns()
         self._flags = Growing(np.dtype(np.uint8))
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
@@ -54,7 +51,12 @@ class Segment:
     @property
     def is_worn(self) -> bool:
         """Whether it is time to build the segment anew: too many expired tuples linger, or merging tore it."""
-        return self._torn or len(self._times) - self._live > self._live + _SPARE
+        return self._torn or len(self._columns) - self._live > self._live + _SPARE
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether merging tore it: positions do not tell any more where its tuples are in their blocks."""
+        return self._torn
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -62,16 +64,21 @@ class Segment:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        return self._times.values
+        return self._columns.times
 
     @property
     def seen(self) -> Seen:
-        return tuple(known.values for known in self._seen)
+        return self._columns.seen
 
     @property
     def first(self) -> int:
         """The position of the oldest tuple that still counts."""
-        return self._starts[0] if self._starts else len(self._times)
+        return self._starts[0] if self._starts else len(self._columns)
+
+    @property
+    def stop(self) -> int:
+        """The position behind the youngest tuple."""
+        return len(self._columns)
 
     def keys(self, columns: Columns) -> dict[Pair, Keys]:
         """What its indexes make of tuples of this stream."""
@@ -81,29 +88,14 @@ class Segment:
         """Store a block behind the others."""
         if not len(block):
             return
-        start = len(self._times)
-        if not start:
-            self._columns = [Growing(value.dtype) for value in columns.values]
-            self._statuses = [None for _ in columns.values]
-            self._seen = [GrowingStamps() for _ in block.seen]
-        for k, (value, status) in enumerate(zip(columns.values, columns.statuses, strict=True)):
-            self._columns[k].append(value)
-            known = self._statuses[k]
-            if status is not None and known is None:
-                known = self._statuses[k] = Growing(np.dtype(np.uint8))
-                known.append(np.zeros(start, np.uint8))
-            if known is not None:
-                known.append(status if status is not None else np.zeros(len(block), np.uint8))
-        self._times.append(block.times)
-        for stamps, seen in zip(self._seen, block.seen, strict=True):
-            stamps.append(seen)
+        self._starts.append(len(self._columns))
+        self._columns.append(columns)
         self._flags.append(block.flags)
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
         self.blocks.append(block)
         self.marks.append(marks)
-        self._starts.append(start)
         self._live += len(block)
 
     @property
@@ -113,10 +105,7 @@ class Segment:
 
     def columns(self) -> Columns:
         """The columns of every position so far."""
-        statuses = [status.values if status is not None else None for status in self._statuses]
-        courses = Courses(self._times.course, tuple(known.course for known in self._seen))
-        values = [column.values for column in self._columns]
-        return Columns(values, statuses, self.times, self.seen, courses=courses)  # type: ignore[arg-type]
+        return self._columns.all()
 
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
@@ -180,6 +169,24 @@ class Segment:
             fresh[own] = ~self.marks[k][places]
             self.marks[k][places] = True
         return positions[fresh]
+
+    def moved(self, positions: Positions, to: Segment) -> Positions:
+        """Where tuples are in another segment that has the same blocks; -1 for those that are in none any more."""
+        if not self.blocks:
+            return np.full(len(positions), -1)
+        owners = self._owners(positions)
+        places = positions - np.array(self._starts)[owners]
+        lengths = np.array([len(block) for block in self.blocks])
+        there: Positions = np.array(to._starts)[owners] + places
+        there[(owners < 0) | (places < 0) | (places >= lengths[owners])] = -1
+        return there
+
+    def last_moved(self, position: int, to: Segment) -> int:
+        """Where the youngest tuple up to a position is in another segment with the same blocks; -1 if there is none."""
+        owner = int(np.searchsorted(np.array(self._starts), position, side="right")) - 1
+        if owner < 0:
+            return -1
+        return to._starts[owner] + min(position - self._starts[owner], len(self.blocks[owner]) - 1)
 
     def _owners(self, positions: Positions) -> NDArray[np.int64]:
         """The number of each position's block."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from handfast.core.recipe import recipe
+from handfast.core.routing import registry
+from handfast.core.routing.routing import Routing
 from handfast.plan.values import SCAN, Choice, PairPlan, Plan
 
 
 def choices(plan: Plan) -> tuple[Choice, ...]:
     """Every decision with its reason."""
     indexes = (_index_choice(plan, pair) for pair in _shown_pairs(plan))
-    return (_routing_choice(plan), *indexes, _window_choice(plan))
+    return (_routing_choice(plan), *_copies_choice(plan), *indexes, _window_choice(plan))
 
 
 def _routing_choice(plan: Plan) -> Choice:
@@ -19,6 +21,34 @@ def _routing_choice(plan: Plan) -> Choice:
         return Choice("routing", "one core", "there is nothing to divide")
     how, why = plan.routing.words(plan)
     return Choice("routing", f"{how}, over {plan.cores} cores", why)
+
+
+def _copies_choice(plan: Plan) -> Iterator[Choice]:
+    """With three streams and more: to how many cores a tuple of each goes, and how many it would be in other ways."""
+    taken = plan.routing.copies(plan.offer)
+    if len(taken) < 3 or plan.cores == 1:
+        return
+    (first, cores), *rest = zip(plan.join.spec.names, taken, strict=True)
+    others = sorted((sum(copies), routing.title(plan.offer), copies) for routing, copies in _other_ways(plan))
+    more = ", ".join(f"{title} ({_by_stream(plan, copies)})" for _, title, copies in others)
+    yield Choice(
+        "copies",
+        f"a tuple of {first} goes to {cores} core{'s' if cores > 1 else ''}, "
+        + ", ".join(f"of {name} to {count}" for name, count in rest),
+        f"other ways send more, if every stream has as many rows: {more}"
+        if more
+        else "without keys there is no other way",
+    )
+
+
+def _other_ways(plan: Plan) -> Iterator[tuple[Routing, tuple[int, ...]]]:
+    for routing in registry.ROUTINGS:
+        if routing != plan.routing and (copies := routing.copies(plan.offer)):
+            yield routing, copies
+
+
+def _by_stream(plan: Plan, copies: Sequence[int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in zip(plan.join.spec.names, copies, strict=True))
 
 
 def _shown_pairs(plan: Plan) -> Sequence[PairPlan]:

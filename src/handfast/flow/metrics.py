@@ -49,6 +49,8 @@ class CoreMetrics:
         forwarded: Tuples that it has passed on to a neighbour.
         busy: Seconds that it has spent joining.
         idle: Seconds in which it had nothing to do.
+        stages: Where three and more streams go from stage to stage, what each stage has done.
+        stash: Where pairs of two streams are kept, what they were good for.
     """
 
     live: tuple[int, ...]
@@ -58,6 +60,46 @@ class CoreMetrics:
     forwarded: int
     busy: float = field(compare=False)
     idle: float = field(compare=False)
+    stages: tuple[StageMetrics, ...] = ()
+    stash: StashMetrics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageMetrics:
+    """What one stage of a join of three and more streams has done; the local engine has stages.
+
+    Attributes:
+        streams: The streams whose windows are there.
+        queued: Intermediates that wait for it, including the one it is working on.
+        passed: Intermediates that it has handed on.
+        busy: Seconds that it has spent joining.
+        idle: Seconds in which it had nothing to do.
+    """
+
+    streams: tuple[str, ...]
+    queued: int
+    passed: int
+    busy: float = field(compare=False)
+    idle: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StashMetrics:
+    """What a stash holds and what it was good for.
+
+    Attributes:
+        streams: The two streams whose pairs it keeps.
+        pairs: How many it has.
+        hits: New tuples of other streams that found their partners in it.
+        overwritten: Pairs that made room for others while they could still match.
+        recomputed: New tuples of other streams that had to compute the pairs again, since some were missing.
+    """
+
+    streams: tuple[str, str]
+    pairs: int
+    hits: int
+    overwritten: int
+    recomputed: int
 
 
 @dataclass(frozen=True, slots=True)

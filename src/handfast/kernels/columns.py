@@ -47,6 +47,13 @@ class Columns:
         seen = tuple(own[rows] for own in self.seen)
         return Columns([value[rows] for value in self.values], statuses, self.times[rows], seen)
 
+    def before(self, stop: int) -> Columns:
+        """The tuples before a position, seen in place."""
+        statuses = [status[:stop] if status is not None else None for status in self.statuses]
+        courses = self.courses.before(stop) if self.courses is not None else None
+        seen = tuple(own[:stop] for own in self.seen)
+        return Columns([value[:stop] for value in self.values], statuses, self.times[:stop], seen, courses=courses)
+
     @property
     def nullable(self) -> bool:
         return any(status is not None for status in self.statuses)
@@ -91,6 +98,11 @@ class ColumnReader:
             ordinals[value] if column.type.is_text and len(value) else value
             for column, value in zip(columns, values, strict=True)
         ]
+
+    def settle(self) -> None:
+        """Give every string its ordinal now, so that until the next block is read threads only look them up."""
+        if self._ordered:
+            self._strings.ordinals()
 
     def for_pairs(self, stream: int, columns: Columns) -> Columns:
         """The columns as the pair kernels need them now."""

@@ -45,6 +45,11 @@ class Course:
     def goes_up(self) -> bool:
         return self.highest is self.lowest
 
+    def before(self, stop: int) -> Course:
+        """The course of the positions before one; `lowest` still knows of those behind it, so it may be lower."""
+        highest = self.highest[:stop]
+        return Course(highest, highest if self.goes_up else self.lowest[:stop])
+
 
 @dataclass(frozen=True, slots=True)
 class Courses:
@@ -57,6 +62,10 @@ class Courses:
     def of(columns: Columns) -> Courses:
         """The courses of a run of tuples."""
         return Courses(Course.of(columns.times), tuple(map(Course.of, columns.seen)))
+
+    def before(self, stop: int) -> Courses:
+        """The courses of the positions before one."""
+        return Courses(self.times.before(stop), tuple(own.before(stop) for own in self.seen))
 
 
 @dataclass(frozen=True, slots=True)

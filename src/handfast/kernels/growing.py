@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from handfast.flow.block import Seen
 from handfast.flow.gather import goes_up
-from handfast.kernels.course import Course, Stamped
+from handfast.kernels.columns import Columns
+from handfast.kernels.course import Course, Courses, Stamped
 
 
 class Growing:
@@ -72,3 +74,50 @@ class GrowingStamps:
         least, before = new.lowest[0], lowest.values
         before[np.searchsorted(before, least, side="right") :] = least
         lowest.append(new.lowest)
+
+
+class GrowingColumns:
+    """The columns of stored tuples, in the order in which they came; a position is a place in that order."""
+
+    def __init__(self) -> None:
+        self._values: list[Growing] = []
+        self._statuses: list[Growing | None] = []
+        self._times = GrowingStamps()
+        self._seen: list[GrowingStamps] = []
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @property
+    def times(self) -> Stamped:
+        return self._times.values
+
+    @property
+    def seen(self) -> Seen:
+        return tuple(known.values for known in self._seen)
+
+    def append(self, columns: Columns) -> None:
+        """Add tuples at the end."""
+        start = len(self)
+        if not start:
+            self._values = [Growing(value.dtype) for value in columns.values]
+            self._statuses = [None for _ in columns.values]
+            self._seen = [GrowingStamps() for _ in columns.seen]
+        for k, (value, status) in enumerate(zip(columns.values, columns.statuses, strict=True)):
+            self._values[k].append(value)
+            known = self._statuses[k]
+            if status is not None and known is None:
+                known = self._statuses[k] = Growing(np.dtype(np.uint8))
+                known.append(np.zeros(start, np.uint8))
+            if known is not None:
+                known.append(status if status is not None else np.zeros(len(columns), np.uint8))
+        self._times.append(columns.times)
+        for stamps, seen in zip(self._seen, columns.seen, strict=True):
+            stamps.append(seen)
+
+    def all(self) -> Columns:
+        """The columns of every position so far."""
+        statuses = [status.values if status is not None else None for status in self._statuses]
+        courses = Courses(self._times.course, tuple(known.course for known in self._seen))
+        values = [column.values for column in self._values]
+        return Columns(values, statuses, self.times, self.seen, courses=courses)  # type: ignore[arg-type]

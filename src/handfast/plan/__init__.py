@@ -1,16 +1,37 @@
 """How a join is laid out: the plan and what it is made of, as values; what a predicate offers."""
 
 from handfast.plan.values import (
+    ALGORITHMS,
+    CIRCULAR,
     FIRST,
     INDEX,
     LOCAL_JOINS,
     MERGE,
+    PLAIN,
     SCAN,
+    STASHED,
     Choice,
+    Keys,
     Offer,
     Pair,
     PairPlan,
     Plan,
 )
 
-__all__ = ["FIRST", "INDEX", "LOCAL_JOINS", "MERGE", "SCAN", "Choice", "Offer", "Pair", "PairPlan", "Plan"]
+__all__ = [
+    "ALGORITHMS",
+    "CIRCULAR",
+    "FIRST",
+    "INDEX",
+    "LOCAL_JOINS",
+    "MERGE",
+    "PLAIN",
+    "SCAN",
+    "STASHED",
+    "Choice",
+    "Keys",
+    "Offer",
+    "Pair",
+    "PairPlan",
+    "Plan",
+]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 from handfast.plan.values import SCAN, Keys, Offer, Pair, PairPlan
-from handfast.spec.classify import Band
+from handfast.spec.classify import Band, Equality
 from handfast.spec.expression import Expr
 from handfast.spec.join import BoundJoin
 
@@ -13,25 +14,32 @@ MAX_INDEXED_BANDS = 2
 _LARGEST_BOUND = 1 << 60
 
 
-def offer_of(join: BoundJoin, local_join: str, *, handshake: bool) -> Offer:
+def offer_of(join: BoundJoin, cores: int, local_join: str, *, handshake: bool) -> Offer:
     """What the join offers; a scan uses neither keys nor indexes."""
     streams = range(len(join.schemas))
+    classes = () if local_join == SCAN else _classes(join)
     pairs = tuple(
-        PairPlan(pair, (), ()) if local_join == SCAN else _pair_plan(join, pair) for pair in combinations(streams, 2)
+        PairPlan(pair, (), ()) if local_join == SCAN else _pair_plan(join, pair, classes)
+        for pair in combinations(streams, 2)
     )
-    keys = ((),) * len(streams) if local_join == SCAN else _common_keys(join)
-    return Offer(join, pairs, keys, handshake)
+    most = max(map(_streams_of, classes), key=lambda own: (len(own), [-stream for stream in own]), default=())
+    keys = next((own for own in classes if _streams_of(own) == most), ((),) * len(streams))
+    return Offer(join, pairs, classes, keys, cores, handshake)
 
 
-def _pair_plan(join: BoundJoin, pair: Pair) -> PairPlan:
+def _pair_plan(join: BoundJoin, pair: Pair, classes: Sequence[Keys]) -> PairPlan:
+    """What two streams offer: what the predicate says of them, and the equalities that follow from others."""
     conditions = join.conditions
-    equalities = tuple(equality for equality in conditions.equalities if equality.streams == pair)
+    said = [equality for equality in conditions.equalities if equality.streams == pair]
+    own = ((keys[pair[0]], keys[pair[1]]) for keys in classes)
+    follow = (Equality(sides) for keys in own if all(keys) for sides in zip(*keys, strict=True))
+    equalities = tuple(said or follow)
     bands = tuple(band for band in conditions.bands if band.streams == pair and _has_room(band))
     return PairPlan(pair, equalities, bands[:MAX_INDEXED_BANDS])
 
 
-def _common_keys(join: BoundJoin) -> Keys:
-    """By stream, the keys that tuples of a match have in common: of as many streams as there can be.
+def _classes(join: BoundJoin) -> tuple[Keys, ...]:
+    """The keys that tuples of a match have in common, in one entry for each set of streams that have such keys.
 
     Equalities chain: with r.k = s.k and s.k = t.k all three are equal.
     """
@@ -42,12 +50,18 @@ def _common_keys(join: BoundJoin) -> Keys:
         classes = [own for own in classes if own not in touching]
         classes.append(list(dict.fromkeys([*(member for own in touching for member in own), *members])))
     reach = [frozenset(stream for stream, _ in own) for own in classes]
-    most = max(reach, key=lambda streams: (len(streams), [-s for s in sorted(streams)]), default=frozenset())
-    chosen = [own for own, streams in zip(classes, reach, strict=True) if streams == most]
     return tuple(
-        tuple(next(expr for member, expr in own if member == stream) for own in chosen) if stream in most else ()
-        for stream in range(len(join.schemas))
+        tuple(
+            tuple(next(expr for member, expr in own if member == stream) for own in alike) if stream in streams else ()
+            for stream in range(len(join.schemas))
+        )
+        for streams in dict.fromkeys(reach)
+        if (alike := [own for own, reached in zip(classes, reach, strict=True) if reached == streams])
     )
+
+
+def _streams_of(keys: Keys) -> tuple[int, ...]:
+    return tuple(stream for stream, own in enumerate(keys) if own)
 
 
 def _has_room(band: Band) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from handfast.core.routing.routing import Routing
 
 INDEX, MERGE, SCAN = LOCAL_JOINS = ("index", "merge", "scan")  # how a core finds candidates in its segments
+PLAIN, CIRCULAR, STASHED = ALGORITHMS = ("plain", "circular", "stashed")  # how three and more streams are joined
 
 FIRST = 1  # the number of a rule that was never changed
 LAYOUT = FIRST  # of how a core's state is written, its manifest and its blocks: change it with the format
@@ -55,13 +56,17 @@ class Offer:
 
     Attributes:
         pairs: What every two of the streams offer an index.
-        keys: The keys that the streams share; empty for a stream that does not share them.
+        classes: The keys that are equal in every match, in one entry for each set of streams that have such keys.
+        keys: The entry of most streams: the keys that they share; empty for a stream that does not share them.
+        cores: Over how many cores the join is to be laid out.
         handshake: Whether the user asked for the handshake.
     """
 
     join: BoundJoin
     pairs: tuple[PairPlan, ...]
+    classes: tuple[Keys, ...]
     keys: Keys
+    cores: int
     handshake: bool
 
 
@@ -72,7 +77,8 @@ class Plan:
     Attributes:
         routing: How tuples are divided among the cores: one of `core/routing/`.
         pairs: What every two of the streams offer an index.
-        keys: The keys that the streams share; empty for a stream that does not share them.
+        classes: The keys that are equal in every match, in one entry for each set of streams that have such keys.
+        keys: The entry of most streams: the keys that they share; empty for a stream that does not share them.
         anchor: The stream of which each tuple is at one core, where it meets all its partners; without meaning where
             the routing has no such stream.
         local_join: How a core finds candidates: by an index, by merging sorted blocks, or by trying every pair.
@@ -83,10 +89,16 @@ class Plan:
     cores: int
     routing: Routing
     pairs: tuple[PairPlan, ...]
+    classes: tuple[Keys, ...]
     keys: Keys
     anchor: int
     local_join: str = INDEX
     arrow: tuple[pa.Schema, ...] = field(default=(), compare=False)
+
+    @property
+    def offer(self) -> Offer:
+        """What the routings were asked about."""
+        return Offer(self.join, self.pairs, self.classes, self.keys, self.cores, self.routing.is_handshake)
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -13,7 +13,7 @@ from handfast.core.planner import make_plan
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores, Tally
 from handfast.engines.local.low_latency import LowLatency
-from handfast.engines.local.options import HANDSHAKE
+from handfast.engines.local.options import HANDSHAKE, OVERFLOW, LocalOptions
 from handfast.flow.batch import schema_of
 from handfast.flow.topology import ChainTopology
 from handfast.plan import LOCAL_JOINS, Plan
@@ -55,7 +55,9 @@ def check(seed: int, forwarding: str) -> None:
     capacity, rows, waits = chance.choice((2, 3, 8)), chance.choice((1, 1, 2, 5)), chance.choice((0.0, 0.5, 1.0))
     with by_turns(chance, capacity=capacity, rows=rows):
         cores: Cores = (
-            ChainDriver(plan, ChainTopology(plan.cores)) if forwarding == HANDSHAKE else LowLatency(plan, threads=True)
+            ChainDriver(plan, ChainTopology(plan.cores))
+            if forwarding == HANDSHAKE
+            else LowLatency(plan, LocalOptions(admission=OVERFLOW))
         )
         try:
             found, before = _fed(cores, judged.case, plan, chance, waits)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from handfast.core.routing.outgoing import Outgoing, Sent
 from handfast.core.routing.routing import Routing
 from handfast.kernels.index.keys import equal_keys
-from handfast.plan import Offer, Plan
+from handfast.plan import Keys, Offer, Plan
 
 
 class HashRouting(Routing):
@@ -28,6 +28,12 @@ class HashRouting(Routing):
     def anchor(self, offer: Offer) -> int:
         return next(stream for stream, own in enumerate(offer.keys) if own)
 
+    def title(self, offer: Offer) -> str:
+        return _title(offer.join.spec.names, offer.keys)
+
+    def copies(self, offer: Offer) -> tuple[int, ...]:
+        return tuple(1 if own else offer.cores for own in offer.keys) if any(offer.keys) else ()
+
     def destinations(self, tuples: Outgoing) -> Iterator[Sent]:
         if not tuples.plan.keys[tuples.stream]:
             yield from tuples.to_every_core()
@@ -42,8 +48,12 @@ class HashRouting(Routing):
         everywhere = [name for name, keys in zip(plan.join.spec.names, plan.keys, strict=True) if not keys]
         if not everywhere:
             return "hash", "equal keys are sent to the same core, each tuple to one"
-        keyed = [name for name in plan.join.spec.names if name not in everywhere]
         return (
-            f"hash of {' and '.join(keyed)}",
+            _title(plan.join.spec.names, plan.keys),
             f"they share keys, {' and '.join(everywhere)} does not: its tuples are sent to every core",
         )
+
+
+def _title(names: Sequence[str], keys: Keys) -> str:
+    keyed = [name for name, own in zip(names, keys, strict=True) if own]
+    return "hash" if len(keyed) == len(names) else f"hash of {' and '.join(keyed)}"

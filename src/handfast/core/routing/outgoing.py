@@ -64,10 +64,14 @@ class Outgoing:
 
     def core_of(self, bits: NDArray[np.uint64]) -> CoreNumbers:
         """The core that each of these hashes falls to."""
-        return ((bits >> np.uint64(16)) % np.uint64(self.plan.cores)).astype(np.int64)
+        return share_of(bits, self.plan.cores)
 
     def core_by_content(self) -> CoreNumbers:
         """A core for each tuple that depends on its time and on the values its predicate reads, on nothing else."""
+        return self.core_of(self.content())
+
+    def content(self) -> NDArray[np.uint64]:
+        """A hash of each tuple's time and of the values its predicate reads."""
         columns = self.columns
         bits = mix(columns.times.view(np.uint64))
         for values, status in zip(columns.values, columns.statuses, strict=True):
@@ -75,7 +79,7 @@ class Outgoing:
             if status is not None:
                 content = np.where(status == 0, content, np.uint64(0))  # what lies under a NULL is no content
             bits = mix(bits + content)
-        return self.core_of(bits)
+        return bits
 
     # -- on their way ----------------------------------------------------------------------------
 
@@ -95,3 +99,8 @@ class Outgoing:
     def to_one_core(self, core: int) -> Iterator[Sent]:
         """All tuples to one core, which is their home."""
         yield core, np.ones(len(self._block), np.bool_), np.full(len(self._block), HOME, np.uint8)
+
+
+def share_of(bits: NDArray[np.uint64], shares: int) -> NDArray[np.int64]:
+    """Which of so many shares each of these hashes falls to."""
+    return ((bits >> np.uint64(16)) % np.uint64(shares)).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handfast.core.routing.handshake import HandshakeRouting
 from handfast.core.routing.hash import HashRouting
+from handfast.core.routing.hypercube import HypercubeRouting
 from handfast.core.routing.meet import MeetRouting
 from handfast.core.routing.one import OneRouting
 from handfast.core.routing.range import RangeRouting
@@ -13,6 +14,7 @@ from handfast.plan import Offer
 
 ROUTINGS: tuple[Routing, ...] = (
     HandshakeRouting(),
+    HypercubeRouting(),
     HashRouting(),
     OneRouting(),
     RangeRouting(),

@@ -48,6 +48,14 @@ class Routing(ABC):
         """The stream of which each tuple is at one core: the preserved one, so that its tuples meet all partners."""
         return offer.join.preserved[0] if offer.join.preserved else 0
 
+    def title(self, offer: Offer) -> str:
+        """What it is called among the ways to divide three streams or more."""
+        return self.name
+
+    def copies(self, offer: Offer) -> tuple[int, ...]:
+        """By stream, to how many cores a tuple that may match goes; empty where three streams cannot go this way."""
+        return ()
+
     @abstractmethod
     def destinations(self, tuples: Outgoing) -> Iterator[Sent]:
         """For each core the tuples that it gets, with their flags there. Every tuple has exactly one home."""

@@ -22,6 +22,13 @@ class SpreadRouting(Routing):
         """Every join: it needs neither keys nor bands, but stores most tuples at every core."""
         return True
 
+    def title(self, offer: Offer) -> str:
+        return f"only {offer.join.spec.names[self.anchor(offer)]} divided"
+
+    def copies(self, offer: Offer) -> tuple[int, ...]:
+        anchor = self.anchor(offer)
+        return tuple(1 if stream == anchor else offer.cores for stream in range(len(offer.join.schemas)))
+
     def destinations(self, tuples: Outgoing) -> Iterator[Sent]:
         return tuples.to_homes(tuples.core_by_content()) if tuples.is_anchor else tuples.to_every_core()
 

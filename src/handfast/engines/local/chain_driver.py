@@ -110,6 +110,9 @@ class ChainDriver:
             for number, core in enumerate(self.chain.cores)
         )
 
+    def algorithm(self) -> None:
+        return None  # two streams pass each other
+
     def stop(self) -> None:
         self._crew.stop()
 

@@ -73,6 +73,10 @@ class Cores(Protocol):
         """What each core holds and has done."""
         ...
 
+    def algorithm(self) -> tuple[str, str] | None:
+        """How three and more streams are joined, and why; None for two, and before the first tuples."""
+        ...
+
     def stop(self) -> None:
         """End every thread; nothing more can be fed."""
         ...

@@ -23,7 +23,9 @@ from handfast.engines.local.balance import Cost, relative_costs, shares
 from handfast.engines.local.channel import Bell, Channel
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
+from handfast.engines.local.options import BLOCK, LocalOptions
 from handfast.engines.local.placement import placement
+from handfast.engines.local.planning import finder_of
 from handfast.flow.block import HOME, Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.order import by_rank
@@ -71,8 +73,9 @@ class _Book:
 class _Core:
     """One core with its channel, and what it has found."""
 
-    def __init__(self, plan: Plan, driver: Bell) -> None:
-        self.join = JoinCore(plan)
+    def __init__(self, plan: Plan, options: LocalOptions, driver: Bell) -> None:
+        self.finder = finder_of(plan, options)
+        self.join = JoinCore(plan, self.finder)
         self.bell = Bell()
         self.steps: Channel[_Step] = Channel(_CAPACITY, reader=self.bell, writer=driver)
         self.unsent: deque[_Step] = deque()  # steps for which there was no room yet; the driver's
@@ -118,16 +121,16 @@ class _Core:
 class LowLatency:
     """The cores of a join by low-latency forwarding: in threads, or one after the other in the caller's."""
 
-    def __init__(self, plan: Plan, *, threads: bool) -> None:
+    def __init__(self, plan: Plan, options: LocalOptions) -> None:
         self._plan = plan
         self._driver = Bell()
-        self.cores = [_Core(plan, self._driver) for _ in range(plan.cores)]
+        self.cores = [_Core(plan, options, self._driver) for _ in range(plan.cores)]
         self._routers = [Router(plan, stream, in_turn=True) for stream in range(len(plan.join.schemas))]
         self._step = 0
         self._given = 0  # steps whose matches have been given, where they are in order
         self.held = 0.0
         self._crew: Crew | None = None
-        if threads:
+        if plan.cores > 1 or options.admission != BLOCK:
             works, bells = [core.work for core in self.cores], [core.bell for core in self.cores]
             self._crew = Crew(works, bells, self._driver, placement(plan.cores).cpus)
             weakref.finalize(self, self._crew.stop)
@@ -224,13 +227,21 @@ class LowLatency:
                 0,
                 core.busy,
                 idle[number],
+                *(core.finder.metrics() if core.finder is not None else ()),
             )
             for number, core in enumerate(self.cores)
         )
 
+    def algorithm(self) -> tuple[str, str] | None:
+        finder = self.cores[0].finder
+        return finder.words() if finder is not None else None
+
     def stop(self) -> None:
         if self._crew is not None:
             self._crew.stop()
+        for core in self.cores:
+            if core.finder is not None:
+                core.finder.stop()
 
     def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Block]]:
         """By stream, the block that each core is handed."""

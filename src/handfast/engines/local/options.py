@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handfast.errors import SpecError
-from handfast.plan import INDEX, LOCAL_JOINS
+from handfast.plan import ALGORITHMS, INDEX, LOCAL_JOINS
 
 LOW_LATENCY, HANDSHAKE = FORWARDING = ("low-latency", "handshake")
 BLOCK, OVERFLOW, SHED = ADMISSION = ("block", "overflow", "shed")
@@ -23,6 +23,13 @@ class LocalOptions:
             stored at one; a match is given at once. "handshake": two streams pass each other along a chain of cores,
             as in the paper; a match is given when both of its tuples have come to the same core. The result is the
             same.
+        algorithm: How a core joins three to 16 streams. "plain": the partners of new tuples are sought in one window
+            after the other. "circular": the streams' windows are stages of a ring, each with a thread of its own, and
+            new tuples go round it, as in Circular-MJ. "stashed": the first stage has two windows and keeps the pairs
+            that match, and the others follow in a line, as in Stashed-MJ. None: the one that the match rates seen so
+            far ask for, decided again while the join runs. The result is the same.
+        stage_buffer: How many intermediates may wait before a stage, of each hop.
+        stash_size: How many pairs a stash keeps at the most; every pair that is in its windows when None.
         local_join: How a core finds what may match: "index" (by hash and by buckets, where the predicate offers them),
             "merge" (of sorted blocks, where it has a band) or "scan" (every pair). The result is the same.
         admission: What a session does with rows that come faster than they can be joined. "block": `push` returns when
@@ -39,6 +46,9 @@ class LocalOptions:
 
     cores: int = 1
     forwarding: str = LOW_LATENCY
+    algorithm: str | None = None
+    stage_buffer: int = 4
+    stash_size: int | None = None
     local_join: str = INDEX
     admission: str = BLOCK
     capacity: int = 100_000
@@ -58,6 +68,13 @@ class LocalOptions:
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
                 raise SpecError(f"LocalOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
+        if self.algorithm is not None and self.algorithm not in ALGORITHMS:
+            listed = ", ".join(map(repr, ALGORITHMS))
+            raise SpecError(f"LocalOptions(algorithm=…) is one of {listed}, or None, not {self.algorithm!r}")
+        if not _is_positive(self.stage_buffer):
+            raise SpecError(f"LocalOptions(stage_buffer=…) must be a positive number, not {self.stage_buffer!r}")
+        if self.stash_size is not None and self.stash_size != 0 and not _is_positive(self.stash_size):
+            raise SpecError(f"LocalOptions(stash_size=…) must be a number of pairs, 0 or more, not {self.stash_size!r}")
         if not _is_positive(self.capacity):
             raise SpecError(f"LocalOptions(capacity=…) must be a positive number of rows, not {self.capacity!r}")
         is_number = isinstance(self.target_load, int | float) and not isinstance(self.target_load, bool)

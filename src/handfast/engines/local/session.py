@@ -13,12 +13,14 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from handfast.core.describe import describe
 from handfast.engines.local.admission_control import AdmissionControl
 from handfast.engines.local.chain_driver import ChainDriver
 from handfast.engines.local.cores import Cores
+from handfast.engines.local.engine import described
 from handfast.engines.local.fitting import fitting
 from handfast.engines.local.low_latency import LowLatency
-from handfast.engines.local.options import BLOCK, LocalOptions
+from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.planning import checked_options, lay_out
 from handfast.errors import EngineError, SpecError
 from handfast.flow.admission import Admission, progress_of, split
@@ -181,6 +183,11 @@ class Session:
         newest = self._admission.progress.reached(list(streams))
         return Metrics(streams, self._matches, reached, self.cores.metrics(), self.cores.held, newest)
 
+    @_alone
+    def explain(self) -> str:
+        """The plan and the reason for each choice, as text; with three and more streams, as it stands by now."""
+        return describe(self._plan, engine="local", cores=described(self._plan), algorithm=self.cores.algorithm())
+
     def __enter__(self) -> Self:
         return self
 
@@ -326,4 +333,4 @@ def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
     """The cores of a join, with the forwarding that its plan asks for."""
     if plan.routing.is_handshake:
         return ChainDriver(plan, ChainTopology(plan.cores))
-    return LowLatency(plan, threads=plan.cores > 1 or options.admission != BLOCK)
+    return LowLatency(plan, options)

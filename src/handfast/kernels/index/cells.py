@@ -47,7 +47,9 @@ class CellIndex:
         self._maker = KeyMaker(conditions, side)
         self._wild = WildTuples()
         self._capacity = capacity
-        self._pieces: Pairs | None = None
+        # Where searches that are over wrote their pieces, one over the other, and where the next ones will: new memory
+        # for each would have the threads wait for each other, as the system gives it to one at a time.
+        self._rooms: list[Pairs] = []
         self._count = 0
         self._probes = 0  # how often the index was probed so far
         self._stored: Numbers = np.empty(_ROOM, np.uint64)
@@ -98,9 +100,10 @@ class CellIndex:
         none = np.zeros(len(base), np.int64)
         first, second = [*keys.partners, (none, none), (none, none)][:2]
         self._probes += 1
+        this_probe = self._probes
+        places, found = self._rooms.pop() if self._rooms else _new_room(self._capacity)
         state = np.array([0, 0, 0, self._loops.NOT_STARTED], np.int64)
         while state[0] < len(order):
-            places, found = self._room
             n = self._loops.probe(
                 base,
                 *first,
@@ -113,23 +116,14 @@ class CellIndex:
                 self._stored,
                 self._cursors,
                 self._cursors_of,
-                self._probes,
+                this_probe,
                 places,
                 found,
                 state,
             )
             if n:
                 yield places[:n], found[:n]
-
-    @property
-    def _room(self) -> Pairs:
-        """Where pieces are written, one over the other.
-
-        New memory for each would have the threads wait for each other: the system gives it to one at a time.
-        """
-        if self._pieces is None:
-            self._pieces = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
-        return self._pieces
+        self._rooms.append((places, found))
 
     def _grow(self, needed: int) -> None:
         room = max(2 * len(self._links), needed)
@@ -145,6 +139,10 @@ class CellIndex:
         self._heads: Positions = np.full(slots, -1, np.int64)
         self._cursors: Positions = np.empty(slots, np.int64)  # by slot, where to begin in its list
         self._cursors_of: Positions = np.zeros(slots, np.int64)  # the probe that a slot's cursor was set by
+
+
+def _new_room(capacity: int) -> Pairs:
+    return np.empty(capacity, np.int64), np.empty(capacity, np.int64)
 
 
 def _by_stop(places: Positions, ranges: Ranges) -> Positions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from handfast.core.words import choices
 from handfast.kernels.compiler.operators import is_native
@@ -14,16 +15,32 @@ from handfast.spec.shown import shown
 from handfast.spec.window import CountWindow, format_duration
 
 _INDENT = " " * 13
+_ORDER = (
+    "plain: a row's partners are sought in one window after the other, first where the fewest are found",
+    "match rates that are seen while it runs decide the order, again and again",
+)
 
 
-def describe(plan: Plan, *, engine: str, cores: tuple[str, str] | None = None) -> str:
-    """The plan and its reasons, as text for a terminal; `cores` is how they run, and why, where that is known."""
+Words = tuple[str, str]  # a choice, and its reason
+
+
+def describe(plan: Plan, *, engine: str, cores: Words | None = None, algorithm: Words | None = None) -> str:
+    """The plan and its reasons, as text for a terminal.
+
+    `cores` is how they run, and `algorithm` is how they join three and more streams, where that is known.
+    """
     spec = plan.join.spec
     kind = "join" if spec.how == "inner" else f"{spec.how} join"
     lines = [f"{kind} of {_listed(spec.names)} on {engine}", *_predicate(plan)]
     for choice in choices(plan):
         lines.append(f"  {choice.what:<10} {choice.choice}")
         lines.append(_INDENT + (choice.reason if choice.what == "windows" else f"because {choice.reason}"))
+    if len(spec.names) > 2:
+        what, why = algorithm or _ORDER
+        lines += [
+            f"  algorithm  {what}",
+            *wrap(f"because {why}", 112, initial_indent=_INDENT, subsequent_indent=_INDENT),
+        ]
     if cores is not None:
         lines += [f"  cores      {cores[0]}", _INDENT + cores[1]]
     lines += [*_fallbacks(plan), *_lateness(plan), *_when(plan)]

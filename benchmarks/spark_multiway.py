@@ -1,0 +1,333 @@
+"""How fast is a join of three streams on Spark, against Spark's own joins one behind the other?
+
+Streaming: three streams with a common key, every pair less than a window apart. Spark can do that with two of its
+stream-stream joins, if the times of one stream are hidden from it; it runs on its default state store, and on RocksDB
+with the settings that `hf.configure` makes. A join by a band, without any key, which Spark refuses, runs beside them.
+Batch: the same joins of files, in Spark SQL. All read the same files and write nothing. What they find is compared with
+DuckDB first. Then they take turns; a first turn does not count, while the JVM compiles and the windows fill, nor does
+the first trigger of a turn, while the query starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import handfast as hf
+from benchmarks.trigger import setting
+from handfast.cli.bench.measure import Ratio
+from handfast.connectors.generate import CellJoin, Workload
+
+GOAL = 2.0
+CORES = 2
+SEED = 5
+STREAMS = ("r", "s", "t")
+RATE = 10_000  # rows of each stream in a second
+SECONDS = 10  # the window of each stream
+TRIGGERS = {"100,000 rows": 100_000, "10,000 rows": 10_000}  # of each stream in a trigger
+KEYS = 2 * SECONDS * RATE  # so that a row has one partner in each of the other windows
+CHECKED, TIMED = 3, 3  # triggers
+BATCH_ROWS, BAND_ROWS = 1_000_000, 50_000  # of each stream
+RESULT = Path(__file__).parent / "results" / "spark_multiway.json"
+
+Join = tuple[str, str]  # the conditions of r and s, and of t with them
+KEY: Join = ("r.k = s.k", "s.k = t.k")
+BAND: Join = ("s.x BETWEEN r.x - 0.5 AND r.x + 0.5", "t.x BETWEEN s.x - 0.5 AND s.x + 0.5")  # again about one partner
+QUERIES = {"handfast": KEY, "native": KEY, "native, RocksDB": KEY, "handfast, by a band": BAND}
+CHOSEN = "r.id, s.id, t.id, match_time"
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+Frames = dict[str, DataFrame]
+
+
+def spec(join: Join) -> hf.JoinSpec:
+    on, window = " AND ".join(join), f"{SECONDS} seconds"
+    return hf.JoinSpec(STREAMS, on, window=window, time="ts", lateness="0 seconds", select=CHOSEN)
+
+
+def table(stream: str, start: int, stop: int) -> pa.Table:
+    """Rows of one stream: a number, a time, a key, a value."""
+    workload = Workload(CellJoin(domain=KEYS), seed=SEED + STREAMS.index(stream), rate=RATE)
+    rows = workload.table("r", start, stop)
+    return pa.table({"id": rows["id"], "ts": rows["ts"], "k": rows["x"], "x": rows["y"].cast(pa.float64())})
+
+
+# -- Spark's own joins -----------------------------------------------------------------------------------------------
+
+
+def chained(frames: Frames) -> DataFrame:
+    """The join by key as two stream-stream joins: r with s, then their pairs with t.
+
+    The rows of the first join may have one event time only, so that of s goes on as a number.
+    """
+    r, s, t = (frames[name].withWatermark("ts", "0 seconds").alias(name) for name in STREAMS)
+    pairs = r.join(s, F.expr(f"r.k = s.k AND {_near('s.ts', 'r.ts')}")).selectExpr(
+        "r.id AS r_id", "s.id AS s_id", "r.k", "r.ts", "unix_micros(s.ts) AS s_ts"
+    )
+    close = f"ABS(unix_micros(t.ts) - pair.s_ts) < {SECONDS * 1_000_000}"
+    whole = pairs.alias("pair").join(t, F.expr(f"pair.k = t.k AND {_near('t.ts', 'pair.ts')} AND {close}"))
+    last = "greatest(pair.ts, timestamp_micros(s_ts), t.ts) AS match_time"
+    return whole.selectExpr("r_id", "s_id", "t.id AS t_id", last)
+
+
+def in_sql(frames: Frames, join: Join) -> DataFrame:
+    """The join of tables as Spark SQL has it."""
+    r, s, t = (frames[name].alias(name) for name in STREAMS)
+    pairs = r.join(s, F.expr(f"{join[0]} AND {_near('s.ts', 'r.ts')}"))
+    whole = pairs.join(t, F.expr(f"{join[1]} AND {_near('t.ts', 'r.ts')} AND {_near('t.ts', 's.ts')}"))
+    last = "greatest(r.ts, s.ts, t.ts) AS match_time"
+    return whole.selectExpr("r.id AS r_id", "s.id AS s_id", "t.id AS t_id", last)
+
+
+def _near(a: str, b: str) -> str:
+    return f"{a} > {b} - INTERVAL {SECONDS} SECONDS AND {a} < {b} + INTERVAL {SECONDS} SECONDS"
+
+
+def right(tables: dict[str, pa.Table], join: Join) -> pa.Table:
+    """What DuckDB finds."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, own in tables.items():
+            connection.register(name, own)
+        apart = [f"abs(epoch_us({a}.ts) - epoch_us({b}.ts)) < {SECONDS * 1_000_000}" for a, b in ("rs", "rt", "st")]
+        last = "greatest(r.ts, s.ts, t.ts) AS match_time"
+        query = f"SELECT r.id AS r_id, s.id AS s_id, t.id AS t_id, {last} FROM r, s, t WHERE "
+        return connection.sql(query + " AND ".join([*join, *apart])).to_arrow_table()
+
+
+def compare(name: str, expected: pa.Table, found: pa.Table) -> int:
+    """How many rows there are; a result that is not the expected one, row by row, is refused."""
+    by = [(column, "ascending") for column in expected.column_names]
+    same = found.cast(expected.schema).sort_by(by).equals(expected.sort_by(by))
+    assert same and len(expected), f"{name} finds {len(found)} matches, which are not the {len(expected)} of DuckDB"
+    return len(found)
+
+
+# -- the runs --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Streaming:
+    """Queries over the same files, with so many rows of each stream in a trigger."""
+
+    sessions: dict[str, SparkSession]
+    folder: Path
+    rows: int
+    files: int = 0
+    turns: dict[str, list[list[int]]] = field(default_factory=dict)  # ms of every trigger that counts
+    state: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def write_files(self, triggers: int) -> None:
+        for number in range(self.files, self.files + triggers):
+            for name in STREAMS:
+                path = self.folder / name / f"{number:05d}.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(table(name, number * self.rows, (number + 1) * self.rows), path)
+                os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
+        self.files += triggers
+
+    def query(self, name: str, sink: str) -> list[int]:
+        """Run a query over the files it has not read yet; the ms of its triggers."""
+        spark, frames = self.sessions[name], {}
+        for stream in STREAMS:
+            path = str(self.folder / stream)
+            schema = spark.read.parquet(path).schema
+            frames[stream] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
+        matches = hf.join(frames, spec(QUERIES[name])) if name.startswith("handfast") else chained(frames)
+        home = self.folder / f"{name} to {sink}"
+        writer = matches.writeStream.format(sink).option("checkpointLocation", str(home / "checkpoint"))
+        if sink != "noop":
+            writer = writer.option("path", str(home / "output"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [p for p in query.recentProgress if p["numInputRows"] == len(STREAMS) * self.rows]
+        operators = progress[-1]["stateOperators"]
+        self.state[name] = {
+            "rows": sum(own["numRowsTotal"] for own in operators),
+            "bytes": sum(own["memoryUsedBytes"] for own in operators),
+        }
+        return [p["durationMs"]["triggerExecution"] for p in progress]
+
+    def check(self) -> dict[str, int]:
+        """Compare what every query finds in the first files with what is right."""
+        self.write_files(CHECKED)
+        tables = {name: table(name, 0, CHECKED * self.rows) for name in STREAMS}
+        found = {}
+        for name, spark in self.sessions.items():
+            self.query(name, "parquet")
+            output = spark.read.parquet(str(self.folder / f"{name} to parquet" / "output"))
+            found[name] = compare(name, right(tables, QUERIES[name]), output.toArrow())
+        return found
+
+    def turn(self, *, counts: bool) -> None:
+        """Let every query have its turn over new files."""
+        triggers = 1 + TIMED if counts else 2 + SECONDS * RATE // self.rows  # until the windows are full
+        self.write_files(triggers if counts else triggers - self.files)
+        for name in self.sessions:
+            times = self.query(name, "noop")
+            assert len(times) == triggers, f"{name} had {len(times)} triggers"
+            if counts:
+                self.turns.setdefault(name, []).append(times[1:])
+
+
+def batch(spark: SparkSession, folder: Path, join: Join, rows: int, turns: int) -> dict[str, Any]:
+    """The same join of tables: seconds by turn, after what both find was compared."""
+    tables = {name: table(name, 0, rows) for name in STREAMS}
+    frames = {}
+    for name, own in tables.items():
+        path = folder / f"{rows}" / name
+        path.mkdir(parents=True)
+        for part in range(4):
+            pq.write_table(own.slice(part * rows // 4, rows // 4), path / f"{part}.parquet")
+        frames[name] = spark.read.parquet(str(path))
+    runs: dict[str, Callable[[], DataFrame]] = {
+        "handfast": lambda: hf.join(frames, spec(join)),
+        "native": lambda: in_sql(frames, join),
+    }
+    expected = right(tables, join)
+    for name, run in runs.items():
+        compare(name, expected, run().toArrow())
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(turns + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run().write.format("noop").mode("overwrite").save()
+            if turn:
+                spent[name].append(time.perf_counter() - start)
+    return {"rows": rows, "on": join, "matches": len(expected), "seconds": spent}
+
+
+# -- the answer ------------------------------------------------------------------------------------------------------
+
+
+def over(times: dict[str, list[float]]) -> dict[str, Any]:
+    """How many times as long as handfast Spark's own joins take: the median over the turns, and quartiles."""
+    return {name: asdict(Ratio.of(own, times["handfast"])) for name, own in times.items() if "native" in name}
+
+
+def shown(ratio: dict[str, float]) -> str:
+    return str(Ratio(**ratio))
+
+
+def streaming_figures(bench: Streaming, matches: dict[str, int]) -> dict[str, Any]:
+    by_turn = {name: [statistics.median(turn) for turn in own] for name, own in bench.turns.items()}
+    figures = {}
+    for name, own in bench.turns.items():
+        triggers = [ms for turn in own for ms in turn]
+        low, median, high = statistics.quantiles(triggers, n=4, method="inclusive")
+        figures[name] = {"ms": median, "quartiles": [low, high], "turns": by_turn[name], "state": bench.state[name]}
+    about = {"rows_per_stream_and_trigger": bench.rows, "checked matches": matches, "queries": figures}
+    return about | {"times as fast as": over(by_turn)}
+
+
+def batch_figures(found: dict[str, Any]) -> dict[str, Any]:
+    spent = found.pop("seconds")
+    figures = {name: {"seconds": statistics.median(own), "turns": own} for name, own in spent.items()}
+    return found | {"queries": figures, "times as fast as": over(spent)}
+
+
+def report(streaming: dict[str, Any], batches: dict[str, Any], seconds: float) -> str:
+    """Print a table and the answer, which is given back."""
+    for title, own in streaming.items():
+        print(f"\nstreaming, {title} of each stream in a trigger")
+        for name, figures in own["queries"].items():
+            ratio = own["times as fast as"].get(name)
+            low, high = figures["quartiles"]
+            state = f"state {figures['state']['rows']:>9,} rows {figures['state']['bytes'] / 1e6:>7.1f} MB"
+            times = f"{figures['ms']:>7.0f} ms{f'{low:.0f}–{high:.0f} ms':>16}"
+            print(f"  {name:<21}{times}   {state}   {shown(ratio) if ratio else ''}")
+    for title, own in batches.items():
+        print(f"\nbatch, {title}, {own['rows']:,} rows of each stream, {own['matches']:,} matches")
+        for name, figures in own["queries"].items():
+            ratio = own["times as fast as"].get(name)
+            print(f"  {name:<21}{figures['seconds']:>7.2f} s   {shown(ratio) if ratio else ''}")
+    largest = next(iter(streaming.values()))
+    ratio = largest["times as fast as"]["native"]
+    answer = (
+        f"A trigger of {largest['rows_per_stream_and_trigger']:,} rows of each of three streams takes Spark's two own "
+        f"joins, on its default state store, {shown(ratio)} times as long as handfast: goal {GOAL}, "
+        f"{'pass' if ratio['median'] >= GOAL else 'fail'}"
+    )
+    print(f"\n{answer}\ntook {seconds:.0f} s")
+    return answer
+
+
+def sessions(folder: Path) -> dict[str, SparkSession]:
+    """A session for every query: they share the JVM, and differ in their settings."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master(f"local[{CORES}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "6g")  # Spark's default store keeps its state on the heap, in two versions
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", str(CORES))
+        .config("spark.local.dir", f"{folder}/local")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    own = {name: spark.newSession() for name in QUERIES}
+    for name in QUERIES:
+        if name != "native":
+            hf.configure(own[name], cores=CORES, quiet=True)
+    stores = {name: one.conf.get("spark.sql.streaming.stateStore.providerClass") for name, one in own.items()}
+    assert {name: HDFS if name == "native" else ROCKSDB for name in QUERIES} == stores
+    return own
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=4, help="of every query")
+    parser.add_argument("--save", type=Path, nargs="?", const=RESULT, help=f"write {RESULT.name}, or another file")
+    asked = parser.parse_args()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        own = sessions(Path(folder))
+        streaming = {}
+        for title, rows in TRIGGERS.items():
+            bench = Streaming(own, Path(folder) / title, rows)
+            matches = bench.check()
+            print(f"{title}: every query finds what DuckDB finds: {matches}", flush=True)
+            bench.turn(counts=False)
+            for turn in range(asked.turns):
+                bench.turn(counts=True)
+                print(f"turn {turn + 1} of {asked.turns}", flush=True)
+            streaming[title] = streaming_figures(bench, matches)
+        batches = {}
+        for title, join, rows in (("by key", KEY, BATCH_ROWS), ("by a band", BAND, BAND_ROWS)):
+            batches[title] = batch_figures(batch(own["handfast"], Path(folder), join, rows, asked.turns))
+        own["handfast"].stop()
+    answer = report(streaming, batches, time.monotonic() - begun)
+    if asked.save:
+        about = {"question": (__doc__ or "").splitlines()[0], "answer": answer, "goal": GOAL, "seed": SEED}
+        about |= {
+            "cores": CORES,
+            "turns": asked.turns,
+            "window": f"{SECONDS} s",
+            "rate": RATE,
+            "by key": KEY,
+            "by a band": BAND,
+        }
+        figures = {"streaming": streaming, "batch": batches}
+        asked.save.write_text(json.dumps(about | setting() | figures, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

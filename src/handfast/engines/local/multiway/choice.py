@@ -1,0 +1,97 @@
+"""The choice of an algorithm, of the ring's order and of the stash's two streams, by what each is expected to cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from handfast.core.workload import Workload
+from handfast.plan import CIRCULAR, PLAIN, STASHED
+
+HAND_ON = 60_000.0  # nanoseconds to hand a piece from stage to stage
+_WORTH = 0.85  # what is better must cost no more than this part of what is there: each change has a price
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the streams are joined.
+
+    Attributes:
+        order: The streams along the ring; or the two of the stash, and then the others. Nothing for plain probing.
+        cost: What a new tuple is expected to cost, in nanoseconds.
+    """
+
+    algorithm: str
+    order: tuple[int, ...]
+    cost: float = field(compare=False)
+
+    @property
+    def stages(self) -> list[tuple[int, ...]]:
+        """The streams whose windows are at each stage."""
+        if self.algorithm == CIRCULAR:
+            return [(stream,) for stream in range(len(self.order))]
+        return [self.order[:2], *((stream,) for stream in self.order[2:])] if self.order else []
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a layout was chosen by.
+
+    Attributes:
+        arriving: How many new tuples came together.
+        tuples: How many had come by then, of all streams.
+    """
+
+    workload: Workload
+    arriving: int
+    tuples: int
+
+
+def choose(workload: Workload, algorithm: str | None, present: Layout | None, arriving: int) -> Layout:
+    """The best layout for what comes: the present one, unless another is clearly better."""
+    offered = [
+        layout_for(workload, own, arriving) for own in ([algorithm] if algorithm else [PLAIN, CIRCULAR, STASHED])
+    ]
+    best = min(offered, key=lambda own: own.cost)
+    if present is None or present == best:
+        return best
+    kept = Layout(present.algorithm, present.order, cost_of(workload, present.algorithm, present.order, arriving))
+    return best if best.cost < _WORTH * kept.cost else kept
+
+
+def layout_for(workload: Workload, algorithm: str, arriving: int) -> Layout:
+    """The best layout of one algorithm."""
+    order: tuple[int, ...] = ()
+    if algorithm == CIRCULAR:
+        order = workload.best_ring()
+    elif algorithm == STASHED:
+        pair = workload.best_stash()
+        order = (*pair, *workload.others(pair))
+    return Layout(algorithm, order, cost_of(workload, algorithm, order, arriving))
+
+
+def cost_of(workload: Workload, algorithm: str, order: tuple[int, ...], arriving: int) -> float:
+    """What a new tuple is expected to cost, in nanoseconds, if so many come at a time."""
+    if algorithm == PLAIN:
+        return workload.plain_cost()
+    loads = ring_loads(workload, order) if algorithm == CIRCULAR else stash_loads(workload, order)
+    handed = HAND_ON * len(loads) / max(arriving, 1)
+    return max(max(loads), sum(loads) / (os.cpu_count() or 1)) + handed
+
+
+def ring_loads(workload: Workload, ring: Sequence[int]) -> list[float]:
+    """What a new tuple costs at each stage of a ring."""
+    loads = [0.0] * len(ring)
+    for k, origin in enumerate(ring):
+        for to, cost, _ in workload.hops((*ring[k:], *ring[:k])):
+            loads[to] += workload.arriving[origin] * cost
+    return loads
+
+
+def stash_loads(workload: Workload, order: Sequence[int]) -> list[float]:
+    """What a new tuple costs at the stage of the stash and at each other."""
+    pair = (order[0], order[1])
+    costs = [workload.stashed_hops(pair, origin) for origin in workload.streams]
+    weighted = ([workload.arriving[origin] * cost for cost in own] for origin, own in enumerate(costs))
+    return [sum(own) for own in zip(*weighted, strict=True)]
