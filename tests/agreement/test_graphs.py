@@ -65,12 +65,17 @@ def test_the_cases_are_of_every_kind_and_have_something_to_tell() -> None:
     streaming = [graph_case(seed, for_spark=True) for seed in STREAMING_CASES]
     assert set(STREAMS) == {len(case.streams) for case in streaming}
     assert set(KINDS) == {_kind(case.shape.name)[1] for case in streaming}
-    for cases, telling in ((batch, [case.expected() for case in batch]), (streaming, [c.expected_of_steps() for c in streaming])):
+    for cases, telling in (
+        (batch, [case.expected() for case in batch]),
+        (streaming, [c.expected_of_steps() for c in streaming]),
+    ):
         assert {"hash", "hypercube", "spread"} == {make_plan(case.join, case.cores).routing.name for case in cases}
         counting = [[isinstance(own.window, CountWindow) for own in case.spec.streams] for case in cases]
         assert any(map(all, counting)) and any(any(own) and not all(own) for own in counting)
         assert sum(map(bool, telling)) > 0.6 * len(cases)
-        assert all(any(found for case, found in zip(cases, telling, strict=True) if len(case.streams) == n) for n in STREAMS)
+        assert all(
+            any(found for case, found in zip(cases, telling, strict=True) if len(case.streams) == n) for n in STREAMS
+        )
     assert any(any(case.admission.late.values()) for case in streaming)
     assert sum(len(_stops(seed, len(case.steps))) for seed, case in zip(STREAMING_CASES, streaming, strict=True)) > 14
 
