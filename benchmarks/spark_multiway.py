@@ -41,8 +41,8 @@ RATE = 10_000  # rows of each stream in a second
 SECONDS = 10  # the window of each stream
 TRIGGERS = {"100,000 rows": 100_000, "10,000 rows": 10_000}  # of each stream in a trigger
 KEYS = 2 * SECONDS * RATE  # so that a row has one partner in each of the other windows
-CHECKED, TIMED = 3, 3  # triggers
-BATCH_ROWS, BAND_ROWS = 1_000_000, 50_000  # of each stream
+CHECKED, TIMED = 3, 2  # triggers
+BATCH_ROWS, BAND_ROWS = 1_000_000, 20_000  # of each stream
 RESULT = Path(__file__).parent / "results" / "spark_multiway.json"
 
 Join = tuple[str, str]  # the conditions of r and s, and of t with them
@@ -294,7 +294,7 @@ def sessions(folder: Path) -> dict[str, SparkSession]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=4, help="of every query")
+    parser.add_argument("--turns", type=int, default=3, help="of every query")
     parser.add_argument("--save", type=Path, nargs="?", const=RESULT, help=f"write {RESULT.name}, or another file")
     asked = parser.parse_args()
     begun = time.monotonic()
@@ -308,7 +308,11 @@ def main() -> None:
             bench.turn(counts=False)
             for turn in range(asked.turns):
                 bench.turn(counts=True)
-                print(f"turn {turn + 1} of {asked.turns}", flush=True)
+                last = {name: statistics.median(own[-1]) for name, own in bench.turns.items()}
+                print(
+                    f"turn {turn + 1} of {asked.turns}: " + ", ".join(f"{k} {ms:.0f} ms" for k, ms in last.items()),
+                    flush=True,
+                )
             streaming[title] = streaming_figures(bench, matches)
         batches = {}
         for title, join, rows in (("by key", KEY, BATCH_ROWS), ("by a band", BAND, BAND_ROWS)):

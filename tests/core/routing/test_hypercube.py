@@ -149,7 +149,7 @@ def wrong_cores(join: Joined) -> Iterator[str]:
 
 
 def wrong_copies(join: Joined) -> Iterator[str]:
-    """What is wrong with the homes of tuples, and with their number of copies: what `explain` says, or without a key 1."""
+    """What is wrong with the homes of tuples, and with their copies: as many as `explain` says; one without a key."""
     sent, homes = join.places()
     for stream, copies in enumerate(join.plan.routing.copies(join.plan.offer)):
         for row, cores in sent[stream].items():
