@@ -1,4 +1,4 @@
-"""Three, four, five and eight streams at the operator, stopped, restarted, its caches lost: every match is given once."""
+"""Three, four, five and eight streams at the operator, stopped and restarted, caches lost: each match is given once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.engines.spark.driven import Luck, State, Workers, arrivals, matches_o
 from tests.judges.rows import multiset, schemas_of
 from tests.sampling import sampled
 from tests.strategies import Case
-from tests.strategies.graphs import graph_case
+from tests.strategies.shared_keys import keyed_case
 
-CASES, CHUNK = 252, 12  # nine of each kind of graph with each number of streams
+CASES, CHUNK = 252, 12  # nine of each kind of condition with each number of streams
 
 
 def found(case: Case, luck: Luck) -> Counter[tuple[Any, ...]]:
@@ -45,7 +45,7 @@ def test_all_cores_together_give_what_both_judges_find(
     start: int, monkeypatch: pytest.MonkeyPatch, record_property: Any
 ) -> None:
     for seed in range(start, start + CHUNK):
-        case = graph_case(seed, for_spark=True)
+        case = keyed_case(seed, for_spark=True)
         expected = case.expected_of_steps()
         assert expected == case.judged_of_steps(), f"judges: {case}"
         luck = Luck(random.Random(seed), Workers(3, monkeypatch))

@@ -1,19 +1,24 @@
-"""Random graphs of conditions over three streams and more: who is joined with whom, and how."""
+"""Joins of three streams and more that differ in the keys the streams share, and so in how cores divide them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 from tests.strategies.cases import Case
+from tests.strategies.maker import MAX_ROWS, Maker
 from tests.strategies.shapes import Shape
+from tests.strategies.values import TICKS
 
 Edge = tuple[int, int]
 
 STREAMS = (3, 4, 5, 8)
-KINDS = ("common key", "partial keys", "chain", "star", "cycle", "theta", "any")  # of graphs
+KINDS = ("common key", "partial keys", "chain", "star", "cycle", "theta", "any")
+_MOST_ROWS = MAX_ROWS | {5: 11, 8: 6}
 _KEYS = ("int", "bigint", "string", "double", "bool", "smallint")
 _TWO_VALUES = ("bool",)  # so that eight are equal
 _NUMBERS = ("int", "bigint", "smallint", "tinyint")
@@ -134,26 +139,44 @@ _MADE: dict[str, Callable[[_Conditions], None]] = dict(
 )
 
 
-def graph(rng: random.Random, streams: int, kind: str) -> Shape:
+class _Maker(Maker):
+    """Draws one case; five streams and more meet only where next to nothing keeps them apart."""
+
+    def __init__(self, rng: random.Random, for_spark: bool, shape: Shape) -> None:
+        super().__init__(rng, for_spark, shape)
+        self._many = shape.streams > 4
+        if self._many:
+            self.draw.reach, self.draw.specials, self.draw.nulls = 1, 0.0, min(self.draw.nulls, 0.05)
+
+    def _size(self) -> int:
+        most = _MOST_ROWS[len(self.streams)]
+        return self.rng.randrange(most // 2, most + 1) if self._many else super()._size()
+
+    def _windows(self, streams: tuple[str, ...]) -> Any:
+        if not self._many:
+            return super()._windows(streams)
+        ticks = [self.rng.randint(self.draw.span // 2, self.draw.span) for _ in streams]
+        one, tick = self.rng.random() < 0.4, self.draw.tick
+        if one:
+            return timedelta(microseconds=ticks[0] * tick)
+        return {name: f"{own} {TICKS[tick]}" for name, own in zip(streams, ticks, strict=True)}
+
+
+def keyed_shape(rng: random.Random, streams: int, kind: str) -> Shape:
     """A random condition over so many streams, of one kind."""
     made = _Conditions(rng, streams)
     _MADE[kind](made)
     return made.shape(kind)
 
 
-def graph_case(seed: int, *, for_spark: bool = False) -> Case:
-    """The join of many streams with this number: all kinds of graphs and numbers of streams by turns, windows too.
+def keyed_case(seed: int, *, for_spark: bool = False) -> Case:
+    """The join of many streams with this number: all kinds of conditions and numbers of streams by turns, windows too.
 
     Windows are by time, by count for all or for some; more cores than in other cases, so that grids have sides.
     """
     rng = random.Random(seed)
     streams, kind = STREAMS[seed % len(STREAMS)], KINDS[seed // len(STREAMS) % len(KINDS)]
-    case = Case.of(seed, for_spark=for_spark, shape=graph(rng, streams, kind))
+    case = Case(**_Maker(rng, for_spark, keyed_shape(rng, streams, kind)).parts())
     if seed % 3 == 1:
         case = case.counted(rng)
-    return replace(case, cores=rng.choice((1, 2, 3, 4, 6, 8)), origin=f"graph_case({seed}, for_spark={for_spark})")
-
-
-def graph_cases(seeds: Sequence[int], *, for_spark: bool = False) -> Iterator[Case]:
-    """The joins with these numbers."""
-    return (graph_case(seed, for_spark=for_spark) for seed in seeds)
+    return replace(case, cores=rng.choice((1, 2, 3, 4, 6, 8)), origin=f"keyed_case({seed}, for_spark={for_spark})")

@@ -1,4 +1,4 @@
-"""Three, four, five and eight streams, joined by any graph of conditions: Spark finds what both judges find."""
+"""Three, four, five and eight streams with keys that all, some or none share: Spark finds what both judges find."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from handfast.core.planner import make_plan
 from handfast.spec.window import CountWindow
 from tests.agreement.runs import spark_batch, spark_restarted, spark_streaming, spark_written
 from tests.sampling import sampled
-from tests.strategies.graphs import KINDS, STREAMS, graph_case
+from tests.strategies.shared_keys import KINDS, STREAMS, keyed_case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Record = Callable[[str, object], None]
 
-BATCH_CASES = 84  # every kind of graph with every number of streams, thrice
+BATCH_CASES = 84  # every kind of condition with every number of streams, thrice
 GROUPS = 11  # of batch cases, each of all kinds
 STREAMING_CASES = range(0, 140, 5)
 
@@ -36,7 +36,7 @@ def _stops(seed: int, steps: int) -> tuple[int, ...]:
 def test_batch_equals_oracle_and_duckdb(spark: SparkSession, group: int, record_property: Record) -> None:
     seeds = range(group, BATCH_CASES, GROUPS)
     for seed in seeds:
-        case = graph_case(seed, for_spark=True)
+        case = keyed_case(seed, for_spark=True)
         assert case.expected() == case.judged(), f"judges: {case}"
         assert case.expected() == spark_batch(case, spark), f"{case}"
     record_property("batch cases", len(seeds))
@@ -47,7 +47,7 @@ def test_batch_equals_oracle_and_duckdb(spark: SparkSession, group: int, record_
 def test_streaming_with_restarts_equals_oracle_and_duckdb(
     spark: SparkSession, tmp_path: Path, seed: int, record_property: Record
 ) -> None:
-    case = graph_case(seed, for_spark=True)
+    case = keyed_case(seed, for_spark=True)
     expected, stops = case.expected_of_steps(), _stops(seed, len(case.steps))
     assert expected == case.judged_of_steps(), f"judges: {case}"
     if stops:
@@ -60,9 +60,9 @@ def test_streaming_with_restarts_equals_oracle_and_duckdb(
 
 
 def test_the_cases_are_of_every_kind_and_have_something_to_tell() -> None:
-    batch = [graph_case(seed, for_spark=True) for seed in range(BATCH_CASES)]
+    batch = [keyed_case(seed, for_spark=True) for seed in range(BATCH_CASES)]
     assert {(n, kind) for n in STREAMS for kind in KINDS} == {_kind(case.shape.name) for case in batch}
-    streaming = [graph_case(seed, for_spark=True) for seed in STREAMING_CASES]
+    streaming = [keyed_case(seed, for_spark=True) for seed in STREAMING_CASES]
     assert set(STREAMS) == {len(case.streams) for case in streaming}
     assert set(KINDS) == {_kind(case.shape.name)[1] for case in streaming}
     for cases, telling in (
