@@ -133,6 +133,18 @@ def scaling() -> list[Line]:
     ]
 
 
+def spark_multiway() -> list[Line]:
+    """Three streams on Spark, against two of Spark's own joins one behind the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spark_multiway.json"
+        done = _run([sys.executable, "-m", "benchmarks.spark_multiway", "--short", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.spark_multiway", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    ratio = result["streaming"]["100,000 rows"]["times as fast as"]["native"]["median"]
+    return [_at_least("3 streams on Spark, Spark's own two joins ÷ handfast, a trigger", ratio, result["goal"])]
+
+
 def _at_least(name: str, figure: float, goal: float) -> Line:
     return Line(name, f"{figure:.2f}", f"≥ {goal}", figure >= goal)
 
