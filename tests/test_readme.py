@@ -170,6 +170,7 @@ ERRORS: list[Callable[[SparkSession], Any]] = [
     lambda spark: hf.join({"r": R.assign(ts=R["ts"].dt.tz_localize(None)), "s": R}, **ASKED),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.prize = s.price"}),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name = s.price"}),
+    lambda spark: hf.join({"r": R, "s": R, "t": R}, **ASKED, how="left"),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name RLIKE 'A.*'"}),
     taken,
     other_checkpoint,

@@ -352,8 +352,8 @@ def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
         raise SpecError(f"how={how!r} is not a join that handfast knows; {hint}")
     if how != "inner" and len(names) != 2:
         raise SpecError(
-            f"how={how!r} joins two streams, not {len(names)}; join all but one with how='inner' and in_order=True, and "
-            "that one with their matches, which are a stream whose time is 'match_time'"
+            f"how={how!r} joins two streams, not {len(names)}; join all but one with how='inner' and in_order=True, "
+            "and that one with their matches, which are a stream whose time is 'match_time'"
         )
     if not isinstance(in_order, bool):
         raise SpecError(f"in_order is True or False, not {in_order!r}")
