@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 
 from handfast.plan import Pair
@@ -17,7 +18,7 @@ PROBE, PARTNER, PAIR, STASH = 150.0, 60.0, 0.35, 120.0
 _EVERY_ORDER = 6  # with so many streams at the most, every order is tried
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the best ways are computed once
 class Workload:
     """The windows as they are, and the match rates that were seen.
 
@@ -67,6 +68,13 @@ class Workload:
 
     def best_way(self, origin: int) -> tuple[int, ...]:
         """The cheapest way of new tuples of a stream past all others, which begins at their own."""
+        return self._best_ways[origin]
+
+    @cached_property
+    def _best_ways(self) -> list[tuple[int, ...]]:
+        return [self._best_way(origin) for origin in self.streams]
+
+    def _best_way(self, origin: int) -> tuple[int, ...]:
         if len(self.live) > _EVERY_ORDER:
             return self._greedy(origin)
         others = [stream for stream in self.streams if stream != origin]

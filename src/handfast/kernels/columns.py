@@ -62,9 +62,10 @@ class Columns:
 class Reading:
     """How the inputs of a program are read: what all its readers share."""
 
-    def __init__(self, program: Program, *, ordered_strings: bool) -> None:
+    def __init__(self, program: Program, *, ordered_strings: bool, needs_ordinals: bool = False) -> None:
         self.program = program
         self.ordered = ordered_strings
+        self.needs_ordinals = needs_ordinals  # kernels may get by without, and filters not
         self.derived = [Computation([known.source for known in own]) for own in program.inputs]
         nodes = (node for tree in program.trees for node in walk(tree) if isinstance(node, Literal))
         self.texts = [as_text(node.value) for node in nodes if isinstance(node.value, str | bytes)]
@@ -77,6 +78,7 @@ class ColumnReader:
         self._program = reading.program
         self._strings = strings
         self._ordered = reading.ordered
+        self._needs_ordinals = reading.needs_ordinals
         self._derived = reading.derived
         # at the start, so that no literal is added later and moves the ordinals of strings already read
         for text in reading.texts:
@@ -101,7 +103,7 @@ class ColumnReader:
 
     def settle(self) -> None:
         """Give every string its ordinal now, so that until the next block is read threads only look them up."""
-        if self._ordered:
+        if self._needs_ordinals:
             self._strings.ordinals()
 
     def for_pairs(self, stream: int, columns: Columns) -> Columns:
