@@ -50,6 +50,7 @@ CLAIMS: dict[str, Claim] = {
     "chain": claims.chain,
     "windows": measured.windows,
     "scaling": measured.scaling,
+    "multiway": measured.multiway,
 }
 
 # what goes wrong around a claim: a command or a file that is missing, a result that is not what it should be
