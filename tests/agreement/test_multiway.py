@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +14,12 @@ from handfast.engines.local.session import Session
 from handfast.flow.metrics import CoreMetrics
 from handfast.plan import ALGORITHMS, LOCAL_JOINS
 from tests.agreement.order import groups, stands_in_order
-from tests.agreement.runs import Result, open_session
+from tests.agreement.runs import check_session
 from tests.engines.local.multiway.scheduled import fickle, small_pieces
 from tests.judges.rows import multiset, result_of, tables_of
 from tests.sampling import sampled
 from tests.strategies import Case
-from tests.strategies.graphs import graph_case
+from tests.strategies.graphs import drifting_case, graph_case
 
 CASES = 200
 CHUNK = 20
@@ -75,17 +74,6 @@ def test_every_algorithm_finds_what_oracle_and_duckdb_find(start: int, record_pr
     record_property("cases with matches", matched)
 
 
-def check_session(case: Case, options: dict[str, Any], right: tuple[Result, Result]) -> None:
-    """What a session decides step by step, and what at its end, is right."""
-    with open_session(case, **options) as session:
-        before = [batch for step in case.steps for batch in session.push_together(step)]
-    after = session.close()
-    decided = multiset(row for batch in before for row in result_of(pa.Table.from_batches([batch])))
-    assert right[0] == decided, f"step by step, {options}: {case}"
-    closed = decided + multiset(row for batch in after for row in result_of(pa.Table.from_batches([batch])))
-    assert right[1] == closed, f"closed, {options}: {case}"
-
-
 def test_the_cases_cover_what_they_must(record_property: Record) -> None:
     """Counted over all cases: numbers of streams, graphs, windows, NULLs, ties, disorder."""
     cases = [graph_case(seed) for seed in range(0, CASES, 4)]
@@ -131,49 +119,12 @@ def test_everything_matches_in_one_slot_buffers(
 # -- changes while it runs -------------------------------------------------------------------------------------------
 
 
-def drifting(seed: int, streams: int) -> Case:
-    """A case whose match rates change as time goes by: now one pair of streams matches often, now another."""
-    chance = random.Random(seed)
-    names = tuple(f"s{number}" for number in range(streams))
-    phases, rows = 4, {3: 10, 4: 6, 5: 4}[streams]
-    often = [chance.sample(range(streams), 2) for _ in range(phases)]
-    made: dict[str, list[tuple[int, int, int]]] = {name: [] for name in names}
-    for phase, pair in enumerate(often):
-        for k, name in enumerate(names):
-            for _ in range(rows):
-                common = k in pair or chance.random() < 0.4
-                time = phase * 1_000_000 + chance.randrange(1_000_000)
-                made[name].append((time, 0 if common else chance.randrange(3), chance.randrange(4)))
-    tables = {
-        name: pa.table(
-            {
-                "at": pa.array([time for time, _, _ in own], pa.timestamp("us")),
-                "x": [x for _, x, _ in own],
-                "y": [y for _, _, y in own],
-            }
-        )
-        for name, own in ((name, sorted(rows)) for name, rows in made.items())
-    }
-    steps = [
-        {name: table.slice(start, 2) for name, table in tables.items()} for start in range(0, phases * rows, 2)
-    ]
-    conditions = [
-        f"{one}.x = {other}.x" if k % 2 else f"{one}.y <= {other}.y + 2"
-        for k, (one, other) in enumerate(zip(names, names[1:], strict=False))
-    ]
-    asked = {"on": " AND ".join(conditions), "window": "300 milliseconds", "time": "at"}
-    base = graph_case(0)
-    case = replace(base, streams=names, kwargs=asked, lateness="1 second", tables=tables, steps=steps, clock=None)
-    case = replace(case, cores=1 + seed % 2, origin=f"drifting({seed}, {streams})")
-    return case.counted(chance) if seed % 3 == 2 else case
-
-
 @pytest.mark.parametrize("algorithm", [None, "circular", "stashed"])
 def test_a_layout_may_change_at_any_step(algorithm: str | None, record_property: Record) -> None:
     joins = 0
     with fickle(random.Random(7)) as taken:
         for seed in range(6):
-            case = drifting(seed, (3, 4, 5)[seed % 3])
+            case = drifting_case(seed, (3, 4, 5)[seed % 3])
             right = case.expected_of_steps(), case.expected_at_close()
             for size in (None, 3):
                 check_session(case, {"cores": case.cores, "algorithm": algorithm, "stash_size": size}, right)
@@ -190,7 +141,7 @@ def test_the_choice_changes_with_the_match_rates(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("handfast.core.orders._FIRST", 64)
     monkeypatch.setattr("handfast.core.orders._MOST", 64)
     schema = pa.schema([("at", pa.timestamp("us")), ("x", pa.int64()), ("y", pa.int64())])
-    asked = dict(window="1 second", time="at", lateness="0 seconds")
+    asked = {"window": "1 second", "time": "at", "lateness": "0 seconds"}
     spec = hf.JoinSpec(("a", "b", "c"), "a.x < b.x AND b.y < c.y", **asked)
     options = hf.LocalOptions(algorithm="stashed")
     seen = []
@@ -217,9 +168,7 @@ def rows_at(start: int, count: int) -> pa.Table:
 
 def three(options: dict[str, Any]) -> Session:
     schema = rows_at(0, 1).schema
-    spec = hf.JoinSpec(
-        ("a", "b", "c"), "a.x = b.x AND b.x <= c.x", window="1 hour", time="at", lateness="0 seconds"
-    )
+    spec = hf.JoinSpec(("a", "b", "c"), "a.x = b.x AND b.x <= c.x", window="1 hour", time="at", lateness="0 seconds")
     return hf.session(spec, dict.fromkeys("abc", schema), options=hf.LocalOptions(**options))
 
 
@@ -261,7 +210,5 @@ def test_what_is_shed_is_in_no_match_and_all_else_is(admission: str, algorithm: 
         for row in gone:
             every.remove(row)
         kept[name] = every
-    expected = sum(
-        a[1] == b[1] and b[1] <= c[1] for a in kept["a"] for b in kept["b"] for c in kept["c"]
-    )
+    expected = sum(a[1] == b[1] and b[1] <= c[1] for a in kept["a"] for b in kept["b"] for c in kept["c"])
     assert expected == sum(batch.num_rows for batch in found)

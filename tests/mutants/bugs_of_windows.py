@@ -50,7 +50,9 @@ def the_windows_of_the_two_streams_exchanged(patch: pytest.MonkeyPatch) -> None:
 def tuples_of_the_same_time_do_not_meet(patch: pytest.MonkeyPatch) -> None:
     pairs = probe.Prober.pairs
 
-    def without_ties(self: Any, start: int, to: int, run: Any, keys: Any, stored: Any, stop: Any = None) -> Iterator[Any]:
+    def without_ties(
+        self: Any, start: int, to: int, run: Any, keys: Any, stored: Any, stop: Any = None
+    ) -> Iterator[Any]:
         for at, found in pairs(self, start, to, run, keys, stored, stop):
             apart = run.times[at] != stored.columns().times[found]
             yield at[apart], found[apart]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
+
+import pyarrow as pa
 
 from tests.strategies.cases import Case
 from tests.strategies.maker import Maker
@@ -52,7 +54,7 @@ def graph(rng: random.Random, streams: int) -> tuple[str, list[Edge]]:
     """A random graph over so many streams, by name."""
     kind = rng.choice(GRAPHS if streams < 9 else ("chain", "star", "cycle", "tree", "one key"))
     order = rng.sample(range(streams), streams)
-    line = list(zip(order, order[1:], strict=False))
+    line = list(pairwise(order))
     every = {
         "chain": line,
         "star": [(order[0], other) for other in order[1:]],
@@ -156,3 +158,39 @@ def graph_case(seed: int, *, for_spark: bool = False) -> Case:
         windows = {name: f"{rng.randint(1, 12)} rows" for name in case.streams}
         case = replace(case, kwargs={**case.kwargs, "window": windows})
     return case.asked(in_order=True) if rng.random() < 0.15 else case
+
+
+def drifting_case(seed: int, streams: int) -> Case:
+    """A case whose match rates change as time goes by: now one pair of streams matches often, now another."""
+    chance = random.Random(seed)
+    names = tuple(f"s{number}" for number in range(streams))
+    phases, rows = 4, {3: 10, 4: 6, 5: 4}[streams]
+    often = [chance.sample(range(streams), 2) for _ in range(phases)]
+    made: dict[str, list[tuple[int, int, int]]] = {name: [] for name in names}
+    for phase, pair in enumerate(often):
+        for k, name in enumerate(names):
+            for _ in range(rows):
+                common = k in pair or chance.random() < 0.4
+                time = phase * 1_000_000 + chance.randrange(1_000_000)
+                made[name].append((time, 0 if common else chance.randrange(3), chance.randrange(4)))
+    arrived = {name: sorted(own, key=lambda row: row[0] + chance.randrange(900_000)) for name, own in made.items()}
+    tables = {
+        name: pa.table(
+            {
+                "at": pa.array([time for time, _, _ in own], pa.timestamp("us")),
+                "x": [x for _, x, _ in own],
+                "y": [y for _, _, y in own],
+            }
+        )
+        for name, own in arrived.items()
+    }
+    steps = [{name: table.slice(start, 2) for name, table in tables.items()} for start in range(0, phases * rows, 2)]
+    conditions = [
+        f"{one}.x = {other}.x" if k % 2 else f"{one}.y <= {other}.y + 2"
+        for k, (one, other) in enumerate(pairwise(names))
+    ]
+    asked = {"on": " AND ".join(conditions), "window": "300 milliseconds", "time": "at"}
+    base = graph_case(0)
+    case = replace(base, streams=names, kwargs=asked, lateness="1 second", tables=tables, steps=steps, clock=None)
+    case = replace(case, cores=1 + seed % 2, origin=f"drifting_case({seed}, {streams})")
+    return case.counted(chance) if seed % 3 == 2 else case

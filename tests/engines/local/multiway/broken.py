@@ -215,21 +215,6 @@ def positions_in_the_stash_that_are_stale(patch: Patch) -> None:
     patch.setattr(Stash, "moved", lambda self, before, after: None)
 
 
-def torn_segments_taken_for_whole_ones(patch: Patch) -> None:
-    """Where merging tore a segment, its positions do not tell where its tuples are."""
-    moves = Stash.moved
-
-    def moved(self: Stash, before: Any, after: Any) -> None:
-        torn = [own._torn for own in before]
-        for own in before:
-            own._torn = False
-        moves(self, before, after)
-        for own, was in zip(before, torn, strict=True):
-            own._torn = was
-
-    patch.setattr(Stash, "moved", moved)
-
-
 def an_overwrite_missed(patch: Patch) -> None:
     """A pair makes room for another, and the stash counts as whole."""
 
@@ -347,8 +332,6 @@ BROKEN: list[Callable[[Patch], None]] = [
     expired_while_the_ring_is_busy,
     what_is_asked_of_all_members_forgotten,
     own_stage_loses_its_tuples,
-    positions_in_the_stash_that_are_stale,
-    torn_segments_taken_for_whole_ones,
     an_overwrite_missed,
     nothing_computed_again,
     computed_again_once_only,
@@ -358,5 +341,9 @@ BROKEN: list[Callable[[Patch], None]] = [
     the_first_piece_kept_alone,
     pairs_kept_of_tuples_that_are_stored_elsewhere,
     tuples_that_look_into_the_stash_first,
+]
+# told by sessions that let many tuples go
+OF_MOVES: list[Callable[[Patch], None]] = [
+    positions_in_the_stash_that_are_stale,
     moved_tuples_taken_for_expired_ones,
 ]

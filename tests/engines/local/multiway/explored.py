@@ -66,7 +66,7 @@ class Scan:
 
 
 class Partial:
-    """Stands for an intermediate: its members are the path by which it came, its hops say how many partners it finds."""
+    """Stands for an intermediate: its hops say how many partners it finds; members are the path by which it came."""
 
     def __init__(self, prober: Any, arrival: Arrived, members: Any, hops: tuple[int, ...]) -> None:
         self.arrival, self.members, self.hops = arrival, tuple(members), hops

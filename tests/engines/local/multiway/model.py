@@ -17,6 +17,7 @@ RULE = "a buffer for each hop"
 SHARED = "one buffer for all hops"
 HELD = "a buffer for each hop, but a scan that was begun is held to"
 
+
 def ring(streams: int) -> Ways:
     """The ways past the stages of a ring."""
     return tuple(tuple((origin + k) % streams for k in range(1, streams)) for origin in range(streams))

@@ -41,7 +41,9 @@ MOST = 20_000  # states, far more than any of the small shapes has
 RINGS = [own for own in SMALL if own[0] is ring and own[1:4] in ((3, (2, 2), 1), (3, (3, 1), 1), (4, (1, 1, 1), 1))]
 
 
-def modelled(shape: Callable[[int], Ways], streams: int, fan: tuple[int, ...], times: int, room: int, rule: str) -> Model:
+def modelled(
+    shape: Callable[[int], Ways], streams: int, fan: tuple[int, ...], times: int, room: int, rule: str
+) -> Model:
     return Model(shape(streams), tuple(range(streams)) * times, fan, room, rule)
 
 
@@ -201,9 +203,7 @@ def one_scan_for_all_hops(patch: pytest.MonkeyPatch) -> None:
 
 def what_was_made_not_counted(patch: pytest.MonkeyPatch) -> None:
     """The driver compares what has ended with what it let in."""
-    patch.setattr(
-        Stages, "_are_empty", lambda self: sum(stage.ended for stage in self.stages) >= self._submitted
-    )
+    patch.setattr(Stages, "_are_empty", lambda self: sum(stage.ended for stage in self.stages) >= self._submitted)
 
 
 def matches_counted_as_under_way(patch: pytest.MonkeyPatch) -> None:
