@@ -51,6 +51,15 @@ def session_batches(case: Case) -> tuple[list[pa.RecordBatch], list[pa.RecordBat
     return before, session.close()
 
 
+def check_session(case: Case, options: dict[str, Any], right: tuple[Result, Result]) -> None:
+    """What a session with these options decides step by step, and what when the streams have ended, is right."""
+    with open_session(case, **options) as session:
+        before = _rows([batch for step in case.steps for batch in session.push_together(step)])
+    after = _rows(session.close())
+    assert right[0] == before, f"step by step, {options}: {case}"
+    assert right[1] == before + after, f"closed, {options}: {case}"
+
+
 def session_watermarks(case: Case) -> list[float]:
     """The watermark of `hf.session` after each step of a case."""
     found = []

@@ -52,6 +52,7 @@ CLAIMS: dict[str, Claim] = {
     "windows": measured.windows,
     "scaling": measured.scaling,
     "spark-multiway": measured.spark_multiway,
+    "multiway": measured.multiway,
 }
 
 # what goes wrong around a claim: a command or a file that is missing, a result that is not what it should be
