@@ -154,3 +154,11 @@ class RingLayout:
             found.append(result & (1 << width) - 1)
             result >>= width
         return tuple(found)
+
+    def number(self, places: Sequence[int]) -> int:
+        """The result that is made of these places."""
+        word = shift = 0
+        for stream, place in enumerate(places):
+            word |= place << shift
+            shift += self.slot(stream).seq
+        return word
