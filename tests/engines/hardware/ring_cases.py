@@ -49,7 +49,7 @@ class RingCase:
 
 @dataclass(frozen=True)
 class RingSeen:
-    """What was seen of a run: results and tuples with their cycles, every queue and FIFO in every cycle till the end."""
+    """What was seen of a run: results and tuples with their cycles, every queue and FIFO in every cycle."""
 
     results: list[tuple[tuple[int, ...], int]]  # the places of the tuples, and the cycle
     taken: list[int]

@@ -1,4 +1,4 @@
-"""A join on the fast model of a ring: what matches say the kernels of the other engines, when it comes out the model."""
+"""A join on the fast model of a ring: what matches, say the kernels of the other engines; when, says the model."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class RingStreams:
     Two tuples of neighbouring streams match with this probability. The paper says no more of its inputs [CMJ §IV], so
     there are two patterns: with "neighbours", each pair of neighbours has keys of its own, the last stream and the
     first among them, so that a tuple's partners in one window say nothing about those in the next. With "one key", all
-    streams have the same key: what a tuple has met has met the same partners, so that a few tuples have most of the work.
+    streams have the same key: all that a tuple meets has the same partners, so that few tuples have most of the work.
 
     Attributes:
         streams: How many there are.
@@ -63,7 +63,7 @@ class RingStreams:
 
     @cached_property
     def keys(self) -> tuple[list[Ints], list[Ints]]:
-        """By stream, for each of its tuples, the key that the stream before sees and the one that the next stream sees."""
+        """By stream and tuple, the keys that the stream before sees, and those that the next stream sees."""
         random = np.random.Generator(Philox(self.seed))
         count = round(1 / self.match_probability)
         rows = self.before + -(-self.tuples // self.streams)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def by_neighbours(
     keys = np.unique(every, return_inverse=True)[1].reshape(-1)
     count = int(keys.max(initial=-1)) + 1
     bounds = np.cumsum([0, *(len(own) for own in (*left, *right))])
-    own = [keys[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+    own = [keys[low:high] for low, high in pairwise(bounds.tolist())]
     lefts, rights = own[:streams], own[streams:]
     places, further, closing, sizes = [], [], [], []
     for stream in range(streams):

@@ -1,11 +1,10 @@
-"""The loop over the cycles of a ring in the fast model, compiled once and kept on disk: it jumps from event to event."""
+"""The loop over the cycles of a ring in the fast model, from event to event; compiled once and kept on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 from numba import njit
 
 from handfast.engines.hardware.model.bits import UNCOUNTED, Ints, kernel
@@ -164,7 +163,7 @@ def _compiled(digest: str) -> Callable[..., int]:
         if not digest:  # named here, so that it is part of the function
             return STUCK
         counts = course.counts
-        stages, hops = ring.level.shape
+        stages = len(course.coming)
         wanted = len(course.changes) > 0
         cycle = counts[CYCLE]
         status = GOES_ON
@@ -178,9 +177,7 @@ def _compiled(digest: str) -> Callable[..., int]:
                 status = DONE
                 break
             enters = (
-                counts[ENTERED] < len(course.taken)
-                and counts[COUNT] < in_flight
-                and cycle >= counts[ENTERED] * every
+                counts[ENTERED] < len(course.taken) and counts[COUNT] < in_flight and cycle >= counts[ENTERED] * every
             )
             leaves = counts[OLDEST] < counts[ENTERED] and ring.done[counts[OLDEST]] <= cycle
 

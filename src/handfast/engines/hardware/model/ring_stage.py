@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from handfast.engines.hardware.model.bits import Ints, kernel
 from handfast.engines.hardware.model.fifos import Fifos
 from handfast.engines.hardware.model.pipelined import Stages, offer_to_stages
@@ -186,7 +184,7 @@ def _match_of(ring: Ring, stage: int, number: int, sent: int, lists: Lists) -> i
 
 @kernel
 def _scan_on(ring: Ring, stage: int, group: int, cycle: int, lists: Lists) -> None:
-    """Go on with a group that is compared in `cycle`, or with a later one: the first with a match, else the last one."""
+    """Go on with a group that is compared in `cycle` or a later one: the first with a match, else the last."""
     hop = ring.hop[stage]
     head = ring.head[stage, hop]
     number = ring.tuples[stage, hop, head]
