@@ -106,9 +106,14 @@ class ColumnReader:
         if self._needs_ordinals:
             self._strings.ordinals()
 
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether the pair kernels need the columns as they are, so that nothing is made of them for a pair."""
+        return not self._ordered and not self._program.filters
+
     def for_pairs(self, stream: int, columns: Columns) -> Columns:
         """The columns as the pair kernels need them now."""
-        if not self._ordered and not self._program.filters:
+        if self.reads_in_place:
             return columns
         inputs = [known.column for known in self._program.inputs[stream]]
         ordered = self.ordered(inputs, columns.values)

@@ -44,9 +44,24 @@ def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: s
         hf.join({"r": ROWS, "s": ROWS}, **{**ASKED, **changes})
 
 
-def test_three_streams_are_refused() -> None:
-    with pytest.raises(hf.UnsupportedError, match="joins two streams, not 3; use engine='local' or 'spark'"):
-        hf.join({"r": ROWS, "s": ROWS, "t": ROWS}, **{**ASKED, "on": "r.k = s.k AND s.k = t.k"})
+def test_more_than_eight_streams_are_refused() -> None:
+    names = "abcdefghi"
+    asked = {**ASKED, "on": "a.k = b.k"}
+    with pytest.raises(hf.UnsupportedError, match="joins up to 8 streams, not 9; use engine='local' or 'spark'"):
+        hf.join(dict.fromkeys(names, ROWS), **asked)
+
+
+@pytest.mark.parametrize(
+    ("names", "algorithm", "message"),
+    [
+        ("rst", "handshake", "'handshake'.* joins two streams, not 3; leave it out, or take 'circular'"),
+        ("rst", "nested_loop", "'nested_loop'.* joins two streams, not 3"),
+        ("rs", "circular", "'circular'.* joins three streams and more, not 2; leave it out, or take 'handshake'"),
+    ],
+)
+def test_an_algorithm_for_another_number_of_streams_is_refused(names: str, algorithm: str, message: str) -> None:
+    with pytest.raises(hf.UnsupportedError, match=message):
+        hf.join(dict.fromkeys(names, ROWS), **ASKED, options=hf.HardwareOptions(algorithm=algorithm))
 
 
 def test_a_stream_without_rows_gives_an_empty_result_with_its_columns() -> None:

@@ -15,7 +15,7 @@ import handfast as hf
         ({"cores": 0}, r"HardwareOptions\(cores=…\) must be a positive number, not 0"),
         ({"cores": True}, "positive number, not True"),
         ({"cores": 2, "algorithm": "nested_loop"}, "has two units: leave it out"),
-        ({"algorithm": "hash"}, "is one of 'handshake', 'nested_loop', not 'hash'"),
+        ({"algorithm": "hash"}, "is one of None, 'handshake', 'nested_loop', 'circular', not 'hash'"),
         ({"segment": 0}, "positive number of tuples, not 0"),
         ({"comparisons": 0}, r"HardwareOptions\(comparisons=…\) must be a positive number, not 0"),
         ({"merge_clock": 0}, r"HardwareOptions\(merge_clock=…\) must be a positive number, not 0"),

@@ -11,7 +11,7 @@ from handfast.core.recipe import recipe
 from handfast.core.segment import Segment
 from handfast.core.stash import Stash
 from handfast.core.workload import Workload
-from handfast.engines.local.multiway.choice import Layout, Seen, choose
+from handfast.engines.local.multiway.choice import Layout, Seen, choose, cut
 from handfast.engines.local.multiway.circular import circular_ways
 from handfast.engines.local.multiway.intermediate import Intermediate, Seek
 from handfast.engines.local.multiway.stages import Stages, Way
@@ -22,8 +22,6 @@ from handfast.flow.ring import RingTopology
 from handfast.plan import CIRCULAR, PLAIN, STASHED, Plan
 
 LEAST, MOST = 3, 16  # streams
-_PIECE, _SMALLEST = 1 << 14, 1 << 10  # how many tuples go from stage to stage together, at the most and at the least
-_TURNS = 4  # pieces for each stage, so that all of them have something to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +57,15 @@ class MultiwayFinder:
         """What was decided last; None before the first tuples."""
         return self._laid.layout if self._laid is not None else None
 
+    @property
+    def seen(self) -> Seen | None:
+        """What it was decided by; None before the first tuples."""
+        return self._laid.seen if self._laid is not None else None
+
     def cut(self, count: int) -> int:
         if self._laid is None or self._laid.stages is None:
             return max(1, count)
-        return min(_PIECE, max(_SMALLEST, -(-count // (_TURNS * len(self._laid.stages.stages)))))
+        return cut(count, len(self._laid.stages.stages), self._laid.layout.least)
 
     def find(self, prober: Prober, arrivals: Sequence[Arrival]) -> Iterator[tuple[NewTuples, Members]]:
         if not arrivals:
