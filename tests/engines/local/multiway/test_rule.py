@@ -24,7 +24,7 @@ SMALL: list[tuple[Callable[[int], Ways], int, tuple[int, ...], int, int]] = [
     (ring, 3, (2, 2), 1, 1),
     (ring, 3, (3, 1), 1, 1),
     (ring, 3, (1, 0), 2, 1),
-    (ring, 3, (2, 1), 1, 2),
+    (ring, 3, (1, 1), 1, 2),
     (ring, 4, (1, 1, 1), 1, 1),
     (line, 3, (2, 2), 2, 1),
     (line, 3, (3, 2), 1, 2),
