@@ -40,6 +40,7 @@ CLAIMS: dict[str, Claim] = {
     "exactly-once": claims.exactly_once,
     "kills": claims.kills,
     "checkpoints": claims.kept_checkpoints,
+    "ring": claims.ring,
     "circuits": claims.circuits,
     "circuit-parts": claims.circuit_parts,
     "thesis": claims.thesis,

@@ -191,6 +191,34 @@ def chain() -> list[Line]:
     ]
 
 
+def ring() -> list[Line]:
+    """Three streams and more in this process: agreement, every order of small rings, schedules, broken rules."""
+    folder = "tests/engines/local/multiway"
+    agreed = run_tests("tests/agreement/test_multiway.py")
+    rule = run_tests(f"{folder}/test_rule.py")
+    scheduled = run_tests(f"{folder}/test_ring_schedules.py", "-m", "not slow")
+    parts = run_tests(f"{folder}/test_choice.py", f"{folder}/test_multiway_sessions.py", "tests/core/test_stash.py")
+    joins = agreed.total("joins of many streams") + agreed.total("joins whose layout changes")
+    return [
+        agreed.line("3 to 16 streams, plain, ring, stash, chosen = oracle and DuckDB", joins, 2_064, "joins"),
+        rule.line(
+            "every order of steps of small rings and lines, real stages", rule.total("real stages"), 13_731, "states"
+        ),
+        rule.line("the same of the model; without the rule it blocks", rule.total("ring or a line"), 113_912, "states"),
+        scheduled.line(
+            "adversarial schedules of rings and stashes", scheduled.total("rings and stashes"), 500, "schedules"
+        ),
+        Line(
+            "broken rules of rings and stashes caught",
+            f"{rule.count('catches') + scheduled.count('catches')} rules",
+            "≥ 30, 0 fail",
+            rule.ok and scheduled.ok and rule.count("catches") + scheduled.count("catches") >= 30,
+            rule.output + scheduled.output,
+        ),
+        parts.line("stash, choice, counters, failures and Ctrl-C in a stage", parts.passed, 99, "tests"),
+    ]
+
+
 def circuits() -> list[Line]:
     """The join as a circuit against the oracle, and the fast model against the circuit."""
     folder = "tests/engines/hardware"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import handfast as hf
 from handfast.core.workload import Workload
 from handfast.engines.local.multiway import choice
-from handfast.engines.local.multiway.choice import Layout, choose, cost_of, layout_for
+from handfast.engines.local.multiway.choice import Layout, choose, laid_out, layout_for
 from handfast.plan import ALGORITHMS, CIRCULAR, PLAIN, STASHED
 
 MANY = 1 << 20  # new tuples at a time: handing on costs nothing
@@ -76,12 +77,13 @@ def test_the_ring_is_the_cheapest_of_all_orders() -> None:
     order = best.order
     others = [(0, *rest) for rest in ((1, 2, 3), (1, 3, 2), (2, 1, 3), (2, 3, 1), (3, 1, 2), (3, 2, 1))]
     assert given.ring_cost(order) == min(given.ring_cost(other) for other in others)
-    assert cost_of(given, CIRCULAR, order, MANY) == best.cost
+    assert laid_out(given, CIRCULAR, order, MANY).cost == best.cost
 
 
 def test_what_is_there_stays_unless_another_is_clearly_better(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = {PLAIN: 100.0, CIRCULAR: 90.0, STASHED: 200.0}
-    monkeypatch.setattr(choice, "cost_of", lambda workload, algorithm, order, arriving: costs[algorithm])
+    lays_out = choice.laid_out
+    monkeypatch.setattr(choice, "laid_out", lambda *asked: replace(lays_out(*asked), cost=costs[asked[1]]))
     given, present = workload(3, {}), Layout(PLAIN, (), 0.0)
     assert Layout(PLAIN, (), 100.0) == choose(given, None, present, 100)
     costs[CIRCULAR] = 84.0

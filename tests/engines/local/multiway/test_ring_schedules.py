@@ -16,14 +16,14 @@ CHUNK = 50
 TRIED = 150  # schedules that may be tried to tell a broken rule
 # where to begin, if the first schedule that tells is far from the beginning
 FIRST = {
-    "what_was_made_counted_before_what_has_ended": 110,
+    "what_was_made_counted_before_what_has_ended": 148,
     "own_stage_loses_its_tuples": 25,
     "an_overwrite_missed": 26,
     "nothing_computed_again": 26,
     "computed_again_once_only": 28,
     "computed_again_until_the_first_that_was_lost_has_expired": 80,
     "what_was_lost_forgotten_when_tuples_move": 90,
-    "the_windows_a_stash_begins_with_forgotten": 40,
+    "the_windows_a_stash_begins_with_forgotten": 135,
     "the_first_piece_kept_alone": 26,
     "pairs_kept_of_tuples_that_are_stored_elsewhere": 27,
     "tuples_that_look_into_the_stash_first": 25,
