@@ -16,11 +16,12 @@ from handfast.core import join_core, orders, segment, stash
 from handfast.core.recipe import Recipe, recipe
 from handfast.core.workload import Workload
 from handfast.engines.local.low_latency import LowLatency
-from handfast.engines.local.multiway import finder
+from handfast.engines.local.multiway import choice, finder
 from handfast.engines.local.multiway.choice import Layout
 from handfast.engines.local.multiway.stage import JoinStage
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.planning import lay_out
+from handfast.kernels import partial
 from handfast.kernels.course import Ranges
 from handfast.kernels.sizes import KernelSizes
 from handfast.plan import ALGORITHMS
@@ -39,10 +40,11 @@ STASHES = (None, None, 0, 1, 4)
 def small_pieces(piece: int, pairs: int) -> Iterator[None]:
     """So few tuples go from stage to stage together, and a scan gives what it finds in pieces of so few pairs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finder, "_PIECE", piece)
-        patch.setattr(finder, "_SMALLEST", 1)
+        patch.setattr(choice, "_PIECE", piece)
+        patch.setattr(choice, "_SMALLEST", 1)
         patch.setattr(Recipe.__init__, "__defaults__", (KernelSizes(pairs=max(2, pairs), candidates=pairs),))
         patch.setattr(Ranges.every_pair, "__defaults__", (pairs,))
+        patch.setattr(partial.fan_out, "__defaults__", (pairs,))
         for module, spare in ((segment, "_SPARE"), (stash, "_SPARE"), (join_core, "_SPARE_STRINGS")):
             patch.setattr(module, spare, 3)  # so few that have expired may linger
         patch.setattr(segment, "_FAN", 3)  # so many blocks become one
