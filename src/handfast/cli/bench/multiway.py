@@ -60,12 +60,22 @@ QUICK = Size(turns=2, window=1 << 10, rows=1 << 8, streams=(3, 4))
 class Ring:
     """A session that joins points of so many streams that are near each other; its windows are full and slide."""
 
-    def __init__(self, streams: int, window: int, rows: int, algorithm: str, cpus: int | None = None) -> None:
+    def __init__(
+        self,
+        streams: int,
+        window: int,
+        rows: int,
+        algorithm: str,
+        cpus: int | None = None,
+        *,
+        partners: float = _PARTNERS,
+    ) -> None:
         self._names = [f"s{k}" for k in range(streams)]
         on = " AND ".join(_NEAR.format(a=a, b=b) for a, b in combinations(self._names, 2))
         chosen = ", ".join(f"{name}.id AS {name}" for name in self._names)
         spec = JoinSpec(self._names, on, window=f"{window} us", time="ts", lateness="0 seconds", select=chosen)
         self._window, self._rows, self._at, self._cpus = window, rows, 0, cpus
+        self._partners = partners
         options = LocalOptions(algorithm=algorithm)
         with self._on_cpus():
             self._session = Session(spec, dict.fromkeys(self._names, self._table(0, 0).schema), options)
@@ -110,7 +120,7 @@ class Ring:
     def _table(self, stream: int, start: int) -> pa.Table:
         rng = np.random.default_rng((_SEED, stream, start))
         numbers = np.arange(start, start + self._rows)
-        width = int((math.pi * _APART * self._window / _PARTNERS) ** 0.5)
+        width = int((math.pi * _APART * self._window / self._partners) ** 0.5)
         x, y = rng.integers(0, width, (2, self._rows))
         return pa.table({"id": numbers, "ts": pa.array(numbers).cast(pa.timestamp("us", "UTC")), "x": x, "y": y})
 
@@ -201,7 +211,7 @@ def check(streams: int) -> int:
     """How many matches a ring finds in small windows; raise an error if plain probing finds others."""
     counts = {}
     for algorithm in (PLAIN, CIRCULAR):
-        session = Ring(streams, 256, 64, algorithm)
+        session = Ring(streams, 256, 64, algorithm, partners=8.0)
         counts[algorithm] = [session.push()[2] for _ in range(8)]
         session.close()
     if counts[PLAIN] != counts[CIRCULAR]:
