@@ -53,19 +53,29 @@ class Size:
     streams: tuple[int, ...]
 
 
-WHOLE = Size(turns=7, window=1 << 14, rows=1 << 9, streams=(3, 4, 6, 8))
+WHOLE = Size(turns=5, window=1 << 14, rows=1 << 10, streams=(3, 4, 6, 8))
 QUICK = Size(turns=2, window=1 << 10, rows=1 << 8, streams=(3, 4))
 
 
 class Ring:
     """A session that joins points of so many streams that are near each other; its windows are full and slide."""
 
-    def __init__(self, streams: int, window: int, rows: int, algorithm: str, cpus: int | None = None) -> None:
+    def __init__(
+        self,
+        streams: int,
+        window: int,
+        rows: int,
+        algorithm: str,
+        cpus: int | None = None,
+        *,
+        partners: float = _PARTNERS,
+    ) -> None:
         self._names = [f"s{k}" for k in range(streams)]
         on = " AND ".join(_NEAR.format(a=a, b=b) for a, b in combinations(self._names, 2))
         chosen = ", ".join(f"{name}.id AS {name}" for name in self._names)
         spec = JoinSpec(self._names, on, window=f"{window} us", time="ts", lateness="0 seconds", select=chosen)
         self._window, self._rows, self._at, self._cpus = window, rows, 0, cpus
+        self._partners = partners
         options = LocalOptions(algorithm=algorithm)
         with self._on_cpus():
             self._session = Session(spec, dict.fromkeys(self._names, self._table(0, 0).schema), options)
@@ -110,7 +120,7 @@ class Ring:
     def _table(self, stream: int, start: int) -> pa.Table:
         rng = np.random.default_rng((_SEED, stream, start))
         numbers = np.arange(start, start + self._rows)
-        width = int((math.pi * _APART * self._window / _PARTNERS) ** 0.5)
+        width = int((math.pi * _APART * self._window / self._partners) ** 0.5)
         x, y = rng.integers(0, width, (2, self._rows))
         return pa.table({"id": numbers, "ts": pa.array(numbers).cast(pa.timestamp("us", "UTC")), "x": x, "y": y})
 
@@ -138,10 +148,11 @@ def run(folder: Path, *, quick: bool, screen: Screen) -> Report:
         values={"machine": asdict(machine)},
     )
     measured: _Turns = {}
+    worked: _Turns = {}
     pieces: dict[int, int] = {}
     for cpus in _cpu_counts():
         with screen.waiting(f"the ring on {cpus} CPU{'s' * (cpus > 1)}"):
-            measured[cpus] = _rates(size, cpus, pieces)
+            measured[cpus], worked[cpus] = _rates(size, cpus, pieces)
 
     def modelled(streams: int, cpus: int) -> float:
         feed = ring.Feed(size.window, size.rows, pieces[streams], _PARTNERS)
@@ -149,7 +160,14 @@ def run(folder: Path, *, quick: bool, screen: Screen) -> Report:
 
     lines = {cpus: {streams: modelled(streams, cpus) for streams in size.streams} for cpus in measured}
     every = {streams: modelled(streams, streams) for streams in size.streams}
-    report.figures |= {"measured": measured, "modelled": lines, "modelled, a CPU for each stage": every}
+    report.figures |= {
+        "measured": measured,
+        "measured, by CPU time": worked,
+        "modelled": lines,
+        "modelled, a CPU for each stage": every,
+    }
+    if 1 in worked:  # what a CPU does, whoever else uses it
+        _over(report, "measured by CPU time over modelled, 1 CPU", worked[1], lines[1])
     _compare(report, measured, lines, every)
     plots.ring(folder / "ring.png", measured, lines, every)
     (folder / "multiway.json").write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
@@ -158,14 +176,17 @@ def run(folder: Path, *, quick: bool, screen: Screen) -> Report:
     return report
 
 
+def _over(report: Report, what: str, turns: dict[int, list[float]], line: dict[int, float]) -> None:
+    ratios = [own / line[streams] for streams, rates in turns.items() for own in rates]
+    ratio = Ratio(*(quantile(ratios, share) for share in (0.5, 0.25, 0.75)))
+    report.add(what, str(ratio), values={what: asdict(ratio)})
+
+
 def _compare(report: Report, measured: _Turns, lines: _Lines, every: dict[int, float]) -> None:
     """What was measured beside the model, and how both grow."""
     few, many = min(every), max(every)
     for cpus, turns in measured.items():
-        ratios = [own / lines[cpus][streams] for streams, rates in turns.items() for own in rates]
-        ratio = Ratio(*(quantile(ratios, share) for share in (0.5, 0.25, 0.75)))
-        what = f"measured over modelled, {cpus} CPU{'s' * (cpus > 1)}"
-        report.add(what, str(ratio), values={what: asdict(ratio)})
+        _over(report, f"measured over modelled, {cpus} CPU{'s' * (cpus > 1)}", turns, lines[cpus])
     if 2 in measured:
         pairs = [
             (two, one) for streams in every for two, one in zip(measured[2][streams], measured[1][streams], strict=True)
@@ -190,7 +211,7 @@ def check(streams: int) -> int:
     """How many matches a ring finds in small windows; raise an error if plain probing finds others."""
     counts = {}
     for algorithm in (PLAIN, CIRCULAR):
-        session = Ring(streams, 256, 64, algorithm)
+        session = Ring(streams, 256, 64, algorithm, partners=8.0)
         counts[algorithm] = [session.push()[2] for _ in range(8)]
         session.close()
     if counts[PLAIN] != counts[CIRCULAR]:
@@ -201,12 +222,12 @@ def check(streams: int) -> int:
 def measured_machine(size: Size) -> ring.Machine:
     """What pairs, rows and pieces cost, by the CPU time of sessions of three streams that take turns.
 
-    A window of a quarter says what a pair costs; the ring beside plain probing, what its pieces do.
+    A window of a sixteenth says what a pair costs; the ring beside plain probing, what its pieces do.
     """
     streams = 3
     sessions = {
         "plain": Ring(streams, size.window, size.rows, PLAIN),
-        "narrow": Ring(streams, size.window // 4, size.rows, PLAIN),
+        "narrow": Ring(streams, size.window // 16, size.rows, PLAIN),
         "ring": Ring(streams, size.window, size.rows, CIRCULAR),
     }
     turns = in_turns({name: session.push for name, session in sessions.items()}, size.turns)
@@ -215,8 +236,8 @@ def measured_machine(size: Size) -> ring.Machine:
         session.close()
     cpu = {name: statistics.median(own for _, own, _ in pushes) for name, pushes in turns.items()}
     new = streams * size.rows
-    pair = max(1e-12, (cpu["plain"] - cpu["narrow"]) / (new * (size.window - size.window // 4) * (1 + _PARTNERS)))
-    row = max(0.0, cpu["plain"] / new - size.window * (1 + _PARTNERS) * pair)
+    pair = max(1e-12, (cpu["plain"] - cpu["narrow"]) / (new * (size.window - size.window // 16) * (1 + _PARTNERS)))
+    row = max(0.0, cpu["narrow"] / new - size.window // 16 * (1 + _PARTNERS) * pair)
     pieces = streams * -(-size.rows // piece) * (1 + _PARTNERS)
     return ring.Machine(pair, max(0.0, (cpu["ring"] - cpu["plain"]) / pieces), row)
 
@@ -229,12 +250,14 @@ def _cpu_counts() -> Sequence[int]:
     return [count for count in (1, 2, 4, 8) if count <= usable]
 
 
-def _rates(size: Size, cpus: int, pieces: dict[int, int]) -> dict[int, list[float]]:
-    """By the number of streams, new rows in a second, turn by turn; and the size of the pieces."""
+def _rates(size: Size, cpus: int, pieces: dict[int, int]) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """By the number of streams, new rows in a second of the clock, and of CPU time; and the size of the pieces."""
     here = cpus if hasattr(os, "sched_setaffinity") else None
     sessions = {str(streams): Ring(streams, size.window, size.rows, CIRCULAR, here) for streams in size.streams}
     turns = in_turns({name: session.push for name, session in sessions.items()}, size.turns)
     for name, session in sessions.items():
         pieces[int(name)] = session.piece
         session.close()
-    return {int(name): [int(name) * size.rows / clock for clock, _, _ in own] for name, own in turns.items()}
+    new = {name: int(name) * size.rows for name in turns}
+    clocks = {int(name): [new[name] / clock for clock, _, _ in own] for name, own in turns.items()}
+    return clocks, {int(name): [new[name] / cpu for _, cpu, _ in own] for name, own in turns.items()}

@@ -41,6 +41,7 @@ def small_pieces(piece: int, pairs: int) -> Iterator[None]:
     """So few tuples go from stage to stage together, and a scan gives what it finds in pieces of so few pairs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "_PIECE", piece)
+        patch.setattr(choice, "_SMALLEST", 1)
         patch.setattr(Recipe.__init__, "__defaults__", (KernelSizes(pairs=max(2, pairs), candidates=pairs),))
         patch.setattr(Ranges.every_pair, "__defaults__", (pairs,))
         patch.setattr(fan_out, "__defaults__", (pairs,))
