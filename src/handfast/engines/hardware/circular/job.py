@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from handfast.engines.hardware.circular.design import RingDesign
-from handfast.engines.hardware.circular.modelled import RingMatches, entering
+from handfast.engines.hardware.circular.modelled import Matches, entering, ring_ways
 from handfast.engines.hardware.layout import numbers
 from handfast.engines.hardware.model.circular import RingRun, run
 from handfast.engines.hardware.observe import Observation, Progress, observe
@@ -95,7 +95,7 @@ class RingJob:
         """What the circuit does, as the fast model has it; with `levels`, every queue in every cycle."""
         windows = [stream.window for stream in self.design.join.spec.streams]
         into = entering(self.blocks, [held_by(windows, self.blocks, k) for k in range(len(self.blocks))])
-        lists = RingMatches(self.design.conditions, self.blocks, into).lists()
+        lists = Matches(ring_ways(self.design.conditions), self.blocks, into).lists()
         return run(self.design.shape, into, lists, every=self.design.step_every, levels=levels)
 
     def _on_model(self) -> Observation:
