@@ -16,6 +16,7 @@ from handfast.engines.hardware.observe import Observation, Progress, observe
 from handfast.engines.hardware.options import MODEL
 from handfast.engines.hardware.rows import table_of
 from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.stashed.design import LineDesign
 from handfast.engines.hardware.steps import Places, lowest_held
 from handfast.errors import UnsupportedError
 from handfast.flow.block import Block
@@ -34,7 +35,7 @@ class RingJob:
 
     schema: pa.Schema
     blocks: Sequence[Block]
-    design: RingDesign
+    design: RingDesign | LineDesign
 
     @cached_property
     def steps(self) -> Sequence[int]:
