@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from handfast.engines.hardware.circular.conditions import RingConditions
 from handfast.engines.hardware.model.circular import Entering
 from handfast.engines.hardware.model.ring_lists import Lists
+from handfast.engines.hardware.stashed.conditions import PAIR, A, B, LineConditions, Step, inner, outer
 from handfast.engines.hardware.steps import Places
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Reading
@@ -64,6 +65,28 @@ def ring_ways(conditions: RingConditions) -> list[Way]:
 
     stages = [[(origin + 1 + hop) % streams for hop in range(streams - 1)] for origin in range(streams)]
     return [[(stage, due(stage, hop)) for hop, stage in enumerate(own)] for own in stages]
+
+
+def line_ways(conditions: LineConditions) -> list[Way]:
+    """By stream, the way of its tuples along a line, as if no pair were kept."""
+    streams = conditions.streams
+
+    def due(stage: int, step: Step) -> list[Expr]:
+        return [check.condition for check in conditions.checks[stage] if step in check.steps]
+
+    ways: list[Way] = []
+    for origin in range(streams):
+        if origin in PAIR:
+            other = 1 - origin
+            way = [(other, due(0, Step(origin, frozenset({origin}), frozenset({other}))))]
+        else:
+            way = [(A, due(0, outer(origin))), (B, due(0, inner(origin)))]
+        for stage in range(1, streams - 1):
+            if origin != stage + 1:
+                before = frozenset({*range(stage + 1), origin})
+                way.append((stage + 1, due(stage, Step(origin, before, frozenset({stage + 1})))))
+        ways.append(way)
+    return ways
 
 
 class Matches:

@@ -40,7 +40,7 @@ class Entering:
 
 @dataclass(frozen=True, slots=True)
 class RingRun:
-    """What a ring did.
+    """What a ring did, or a line, which has one queue before each stage.
 
     Attributes:
         results: By result, in the order in which they come out, and stream: the place of its tuple.
@@ -56,6 +56,8 @@ class RingRun:
         dropped: How many intermediates were dropped.
         highest: The most that each queue and FIFO held: by stage and hop, then the FIFO behind each stage.
         levels: By queue or FIFO and cycle its level, up to `idle`; None if not asked for.
+        overwritten: How many pairs of a stash were overwritten that could still match.
+        computed: For how many tuples pairs were computed that were missing from a stash.
     """
 
     results: NDArray[np.int64]
@@ -70,6 +72,8 @@ class RingRun:
     dropped: int
     highest: Ints
     levels: NDArray[np.int64] | None
+    overwritten: int = 0
+    computed: int = 0
 
     @property
     def utilisation(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,22 +19,7 @@ if TYPE_CHECKING:
     from handfast.engines.hardware.stashed.shape import LineShape
 
 
-@dataclass(frozen=True, slots=True)
-class LineRun:
-    """What a line did.
-
-    Attributes:
-        line: What it has in common with a ring; of the queues, there is one before each stage.
-        overwritten: How many pairs were overwritten that could still match.
-        computed: For how many tuples pairs were computed that were missing.
-    """
-
-    line: RingRun
-    overwritten: int
-    computed: int
-
-
-def run(shape: LineShape, entering: Entering, lists: Lists, *, every: int = 0, levels: bool = False) -> LineRun:
+def run(shape: LineShape, entering: Entering, lists: Lists, *, every: int = 0, levels: bool = False) -> RingRun:
     """Run a line from reset until it has given all results; its output is always taken.
 
     Args:
@@ -57,7 +42,9 @@ def run(shape: LineShape, entering: Entering, lists: Lists, *, every: int = 0, l
         raise InternalError("The line stands still before it has given every result")
     found = finished(course, line.done, line.scans, line.compared, line.waited)
     highest = np.concatenate([line.highest, fifos.highest])
-    return LineRun(found(0, highest, levels), int(line.stash[OVERWRITTEN]), int(line.stash[COMPUTED]))
+    return replace(
+        found(0, highest, levels), overwritten=int(line.stash[OVERWRITTEN]), computed=int(line.stash[COMPUTED])
+    )
 
 
 def _new_line(shape: LineShape, entering: Entering) -> Line:
