@@ -275,7 +275,7 @@ def _start(line: Line, stage: int, cycle: int, lists: Lists) -> None:
         whole = _is_whole(line, tuple_)
         line.scanning[0] = PLAIN
         to_scan = 0
-        if origin == A or origin == B:
+        if origin <= B:
             to_scan = line.held[tuple_, 1 - origin]
             if to_scan:
                 _seek(line, 0, 0, 1 - origin, number, lists)
@@ -400,7 +400,7 @@ def visit_line(
             _waits(line, stage, cycle, NEVER)
             return False
         _hand_on(line, stage, VALID, lists.further[entry])
-        if stage == 0 and (origin == A or origin == B):
+        if stage == 0 and (origin <= B):
             _keep(line, line.members[0, head, A], line.members[0, head, B])
     _waits_no_more(line, stage, cycle)
     line.passed[stage] = 1
