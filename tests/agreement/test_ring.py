@@ -1,4 +1,4 @@
-"""A ring of stages finds what the oracle finds, through `hf.join`."""
+"""A ring of stages, and a line with a stash, find what the oracle finds, through `hf.join`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.sampling import sampled
 NAMES = "abcdefgh"
 CASES = 200
 CHUNK = 10
+STASHES = (0, 1, 2, 3, 5, 8, 20, 100)  # sizes: from one that never has all pairs to one that always has
 INPUTS = 8  # that each circuit is given which is built once
 
 
@@ -105,6 +106,17 @@ def test_the_ring_equals_the_oracle(start: int, record_property: Callable[[str, 
     record_property("joins of a ring on Amaranth", CHUNK)
 
 
+def check_stashes(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        check_seeds([seed], algorithm="stashed", stash=random.Random(seed).choice(STASHES))
+
+
+@pytest.mark.parametrize("start", sampled(range(1_000, 1_000 + CASES, CHUNK), 5))
+def test_the_line_with_a_stash_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
+    check_stashes(range(start, start + CHUNK))
+    record_property("joins of a line with a stash on Amaranth", CHUNK)
+
+
 def check_everything_matching(streams: int, **options: Any) -> None:
     """All tuples of all streams match, and there is room for one intermediate at each hop."""
     rng = random.Random(streams)
@@ -118,6 +130,12 @@ def check_everything_matching(streams: int, **options: Any) -> None:
     assert expected == case.found(), case
 
 
+@pytest.mark.parametrize("stash", [0, 2, 1_000])
+@pytest.mark.parametrize("streams", range(3, 9))
+def test_a_line_with_room_for_one_is_never_stuck_where_everything_matches(streams: int, stash: int) -> None:
+    check_everything_matching(streams, in_flight=8, algorithm="stashed", stash=stash)
+
+
 @pytest.mark.parametrize("turn", ["round_robin", "highest"])
 @pytest.mark.parametrize("streams", range(3, 9))
 def test_a_ring_with_room_for_one_is_never_stuck_where_everything_matches(streams: int, turn: str) -> None:
@@ -128,12 +146,13 @@ def test_a_ring_with_room_for_one_is_never_stuck_where_everything_matches(stream
 BUILT = {
     "equalities that chain, by time": ("a.k = b.k AND b.k = c.k", "4 seconds", 3, {"comparisons": 2}),
     "everything, by rows": ("TRUE", "3 rows", 3, {"stage_buffer": 1, "in_flight": 4}),
+    "a stash, often too small": ("a.x < b.x AND b.k = c.k", "4 rows", 3, {"algorithm": "stashed", "stash": 5}),
     "four streams": ("a.k = c.k AND ABS(b.x - d.x) <= 2 AND a.x < b.x", {"a": "4 rows", "b": "3 seconds"}, 4, {}),
 }
 
 
 @pytest.mark.parametrize("kind", BUILT)
-def test_one_ring_on_verilator_equals_the_oracle_for_many_inputs(
+def test_one_circuit_on_verilator_equals_the_oracle_for_many_inputs(
     kind: str, record_property: Callable[[str, object], None]
 ) -> None:
     on, window, streams, options = BUILT[kind]

@@ -1,4 +1,4 @@
-"""Random rings with random inputs, and what is seen of their runs, in simulators and in the fast model."""
+"""Random rings and lines with random inputs, and what is seen of their runs, in simulators and in the fast model."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from handfast.engines.hardware.circular.ring import RingCircuit
 from handfast.engines.hardware.engine import prepare
 from handfast.engines.hardware.options import CIRCULAR, DROP, HIGHEST, ROUND_ROBIN, SUSPEND, HardwareOptions
 from handfast.engines.hardware.simulator import Feed
+from handfast.engines.hardware.stashed.line import LineCircuit
 from handfast.spec.join import JoinSpec
 
 STANDSTILL = 3_000  # cycles in which nothing moves: more than a small ring ever needs
@@ -59,8 +60,8 @@ class RingSeen:
     levels: list[list[int]]  # by queue and FIFO
 
 
-def random_ring(seed: int, *, most_streams: int, most_rows: int) -> RingCase:
-    """Any ring: windows of rows and of time, equalities and bands, ties in time, bursts of one stream, tiny buffers."""
+def random_ring(seed: int, *, most_streams: int, most_rows: int, algorithm: str = CIRCULAR) -> RingCase:
+    """Any ring, or line with a stash: windows of rows and of time, equalities and bands, ties in time, bursts of one stream, tiny buffers."""
     rng = random.Random(seed)
     streams = min(rng.randint(3, most_streams) for _ in range(2))
     names = tuple("abcdefgh"[:streams])
@@ -102,8 +103,9 @@ def random_ring(seed: int, *, most_streams: int, most_rows: int) -> RingCase:
         network_buffer=rng.choice((1, 2, 8)) + 1,
         margin=1,
         turn=rng.choice((ROUND_ROBIN, ROUND_ROBIN, HIGHEST)),
-        admission=rng.choice((SUSPEND,) * 6 + (DROP,)),
-        algorithm=CIRCULAR,
+        admission=rng.choice((SUSPEND,) * 6 + (DROP,)) if algorithm == CIRCULAR else SUSPEND,
+        algorithm=algorithm,
+        stash=rng.choice((0, 1, 2, 3, 5, 5, 8, 13, 60)),
         step_every=rng.choice((None, None, None, 1, 3, 17)),
     )
     spec = JoinSpec(names, on=" AND ".join(parts), window=window, time="ts")
@@ -113,7 +115,7 @@ def random_ring(seed: int, *, most_streams: int, most_rows: int) -> RingCase:
 class RingsSideBySide(wiring.Component):
     """Rings that have nothing to do with each other, so that Verilator builds them all at once."""
 
-    def __init__(self, rings: Sequence[RingCircuit]) -> None:
+    def __init__(self, rings: Sequence[RingCircuit | LineCircuit]) -> None:
         self.rings = rings
         ports: dict[str, Any] = {}
         for k, each in enumerate(rings):
@@ -133,9 +135,16 @@ class RingsSideBySide(wiring.Component):
         return m
 
 
-def levels_of(ring: RingCircuit) -> list[Any]:
+def stages_of(ring: RingCircuit | LineCircuit) -> list[Any]:
+    return [ring.first, *ring.others] if isinstance(ring, LineCircuit) else ring.stages
+
+
+def levels_of(ring: RingCircuit | LineCircuit) -> list[Any]:
     """The levels of all queues, by stage and hop, and of the FIFOs behind the stages."""
-    queues = [level for stage in ring.stages for level in stage.queues.levels]
+    if isinstance(ring, LineCircuit):
+        queues = [stage.queue.level for stage in stages_of(ring)]
+    else:
+        queues = [level for stage in ring.stages for level in stage.queues.levels]
     return queues + [fifo.level for fifo in ring.fifos]
 
 
@@ -143,7 +152,9 @@ def rings_by_verilator(jobs: Sequence[RingJob]) -> list[RingSeen]:
     """The runs in Verilator."""
     rings = [job.design.build() for job in jobs]
     probes = {str((k, n)): level for k, ring in enumerate(rings) for n, level in enumerate(levels_of(ring))}
-    probes |= {str((k, "waits", n)): stage.waits for k, ring in enumerate(rings) for n, stage in enumerate(ring.stages)}
+    probes |= {
+        str((k, "waits", n)): stage.waits for k, ring in enumerate(rings) for n, stage in enumerate(stages_of(ring))
+    }
     built = verilator.build(RingsSideBySide(rings), probes=probes, optimize="-O0")  # built for one short run
     fed = {
         f"steps_{k}": Feed(_words(job), at=np.arange(len(job.steps)) * job.design.step_every)
@@ -165,7 +176,7 @@ def rings_by_verilator(jobs: Sequence[RingJob]) -> list[RingSeen]:
             end,
             [
                 int(run.probes[str((k, "waits", n))].each_cycle(run.cycles)[:end].sum())
-                for n in range(len(rings[k].stages))
+                for n in range(len(stages_of(rings[k])))
             ],
             int(run.probes[f"dropped_{k}"].words[-1]),
             [run.probes[str((k, n))].each_cycle(run.cycles)[: end + 1].tolist() for n in range(count)],
@@ -188,7 +199,7 @@ def ring_by_amaranth(job: RingJob) -> RingSeen:
     results: list[tuple[tuple[int, ...], int]] = []
     taken: list[int] = []
     seen: list[int] = []
-    waited = [0] * len(ring.stages)
+    waited = [0] * len(stages_of(ring))
     every_level = Cat(levels)
     dropped = 0
 

@@ -12,6 +12,7 @@ from handfast.connectors.local import open_source
 from handfast.connectors.pipeline import Pipeline
 from handfast.engines.hardware.circular.job import RingJob
 from handfast.engines.hardware.engine import Job, prepare
+from handfast.engines.hardware.stashed.shape import LineShape
 from handfast.errors import SpecError
 from handfast.flow.batch import as_table
 from handfast.spec.join import JoinSpec
@@ -52,7 +53,9 @@ class Given:
         if isinstance(self.job, RingJob):
             held = zip(self.job.design.sizes, self.spec.names, strict=True)
             sizes = ", ".join(f"{size:,} of {name}" for size, name in held)
-            return f"a ring of {len(self.spec.names)} stages with {sizes} in RAM"
+            ring = self.job.design.shape
+            kind = "a line of {} stages with a stash" if isinstance(ring, LineShape) else "a ring of {} stages"
+            return f"{kind.format(ring.stages)}, and {sizes} in RAM"
         shape = self.job.design.shape
         sizes = " and ".join(f"{size:,} of {name}" for size, name in zip(shape.sizes, self.spec.names, strict=True))
         units = f"{shape.inputs} units" if shape.flush == 0 and shape.cores != shape.inputs else _cores(shape.cores)

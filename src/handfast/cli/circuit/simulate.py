@@ -83,7 +83,7 @@ def _of_ring(job: RingJob, seen: Observation) -> Iterator[tuple[str, str]]:
     shape = job.design.shape
     if shape.drops:
         yield "dropped", f"{seen.outcome.dropped:,} intermediates"
-    yield "stood still", f"{seen.suspended / (seen.cycles * shape.streams):.0%} of all cycles of all stages"
+    yield "stood still", f"{seen.suspended / (seen.cycles * shape.stages):.0%} of all cycles of all stages"
     yield "network", _fullest(seen.levels, shape.network_buffer)
 
 

@@ -10,17 +10,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from handfast.engines.hardware.circular.describe import describe_ring
-from handfast.engines.hardware.circular.design import RingDesign, design_ring
+from handfast.engines.hardware.circular.describe import describe_stages
+from handfast.engines.hardware.circular.design import RingDesign, design_stages
 from handfast.engines.hardware.circular.job import RingJob, held_by
 from handfast.engines.hardware.describe import describe
 from handfast.engines.hardware.design import Design, design
 from handfast.engines.hardware.fits import check_fits
 from handfast.engines.hardware.modelled import observe_model
 from handfast.engines.hardware.observe import Observation, Progress, observe
-from handfast.engines.hardware.options import CIRCULAR, MODEL, SUSPEND, HardwareOptions
+from handfast.engines.hardware.options import CIRCULAR, MODEL, STASHED, SUSPEND, HardwareOptions
 from handfast.engines.hardware.rows import table_of
 from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.stashed.design import LineDesign
 from handfast.engines.hardware.steps import Places, brought, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
@@ -132,7 +133,7 @@ def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: Hard
     if len(blocks) < len(spec.streams):
         return f"join of {' and '.join(spec.names)} on hardware\n  no circuit: a stream without a row matches nothing"
     if len(blocks) > 2:
-        return describe_ring(_ring(join, blocks, options))
+        return describe_stages(_ring(join, blocks, options))
     return describe(_designed(join, blocks, options)[0])
 
 
@@ -153,7 +154,7 @@ def check_can(join: BoundJoin) -> None:
 
 def check_algorithm(streams: int, options: HardwareOptions) -> None:
     """Refuse an algorithm that is for more or fewer streams."""
-    if (options.algorithm_for(streams) == CIRCULAR) != (streams > 2):
+    if (options.algorithm_for(streams) in (CIRCULAR, STASHED)) != (streams > 2):
         fits = "leave it out, or take 'circular'" if streams > 2 else "leave it out, or take 'handshake'"
         count = "three streams and more" if streams == 2 else "two streams"
         raise UnsupportedError(f"HardwareOptions(algorithm={options.algorithm!r}) joins {count}, not {streams}; {fits}")
@@ -179,8 +180,8 @@ def _designed(
     return design(join, options, [len(block) for block in blocks], [max(1, most) for most in held]), (of_r, of_s)
 
 
-def _ring(join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions) -> RingDesign:
+def _ring(join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions) -> RingDesign | LineDesign:
     """The ring for these tuples."""
     windows = [stream.window for stream in join.spec.streams]
     held = np.hstack([held_by(windows, blocks, stream) for stream in range(len(blocks))]).max(axis=1)
-    return design_ring(join, options, [len(block) for block in blocks], [max(1, most) for most in held.tolist()])
+    return design_stages(join, options, [len(block) for block in blocks], [max(1, most) for most in held.tolist()])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from handfast.errors import SpecError
 
-HANDSHAKE, NESTED_LOOP, CIRCULAR = ALGORITHMS = ("handshake", "nested_loop", "circular")
+HANDSHAKE, NESTED_LOOP, CIRCULAR, STASHED = ALGORITHMS = ("handshake", "nested_loop", "circular", "stashed")
 TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
@@ -35,7 +35,8 @@ class HardwareOptions:
         cores: How many join cores the chain has; 4 when None. The nested-loop join has none, and a ring one stage for
             each stream.
         algorithm: For two streams "handshake", the chain of cores, or "nested_loop", which the papers compare it with:
-            two whole windows, each scanned by one unit. For three and more "circular", a ring of stages. When None,
+            two whole windows, each scanned by one unit. For three and more "circular", a ring of stages, or
+            "stashed", a line of stages whose first keeps the matching pairs of the first two streams. When None,
             "handshake" or "circular".
         segment: How many tuples of each stream a core holds, or the stage of a ring. When None, as many as it takes for
             the windows; a chain that is too short for them is refused.
@@ -58,6 +59,8 @@ class HardwareOptions:
             many tuples match. A window has as many slots more.
         stage_buffer: How many intermediates there is room for at each stage of a ring, for each number of stages that
             they have come past.
+        stash: How many pairs of the first two streams are kept with "stashed". Where pairs are missing that have been
+            overwritten, they are computed again.
         turn: Which of those that wait at a stage of a ring is next, new tuples and intermediates: "round_robin", by the
             number of stages that they have come past; or "highest", one that has come past the most, as in the paper.
         step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
@@ -85,6 +88,7 @@ class HardwareOptions:
     admission: str = SUSPEND
     in_flight: int = 128
     stage_buffer: int = 8
+    stash: int = 1024
     turn: str = ROUND_ROBIN
     step_every: int | None = None
     merge_clock: int = 1
@@ -120,6 +124,8 @@ class HardwareOptions:
             raise SpecError(
                 f"HardwareOptions(step_every=…) must be a positive number of cycles, not {self.step_every!r}"
             )
+        if not _is_number(self.stash, 0):
+            raise SpecError(f"HardwareOptions(stash=…) must be a number of pairs, 0 or more, not {self.stash!r}")
         if not _is_number(self.margin, 1):
             raise SpecError(
                 f"HardwareOptions(margin=…) must be a positive number of slots, not {self.margin!r}: the cores learn "

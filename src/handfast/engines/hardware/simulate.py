@@ -17,6 +17,7 @@ from handfast.engines.hardware.circular.ring import RingCircuit
 from handfast.engines.hardware.options import AMARANTH, VERILATOR
 from handfast.engines.hardware.simulator import Feed, Run
 from handfast.engines.hardware.simulator import Simulator as BuiltSimulator
+from handfast.engines.hardware.stashed.line import LineCircuit
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.errors import InternalError
 
@@ -38,7 +39,7 @@ class Outcome:
     dropped: int = 0
 
 
-AnyCircuit = JoinCircuit | RingCircuit
+AnyCircuit = JoinCircuit | RingCircuit | LineCircuit
 
 
 class Simulate(Protocol):

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from handfast.engines.hardware.circular.shape import RingShape
 from handfast.engines.hardware.circular.workload import NEIGHBOURS, ONE_KEY, RingStreams
-from handfast.engines.hardware.model.circular import run
+from handfast.engines.hardware.model.circular import run as run_ring
+from handfast.engines.hardware.model.stashed import run as run_line
 from handfast.engines.hardware.options import HIGHEST, ROUND_ROBIN
+from handfast.engines.hardware.stashed.shape import LineShape
 
 CLOCK = 100e6
 """Cycles in a second: that of the paper's measurements [CMJ §IV]."""
@@ -37,6 +39,8 @@ class Scale:
         cycles: About so many cycles are run with full windows.
         shown: Numbers of streams of the tables that compare circuits.
         comparisons: Numbers of slots that a stage compares at a time.
+        kept: Sizes of a stash, as so many times the pairs that are in their windows on average. Twice as many are found
+            while a window fills, and those that have expired make room only when they are the oldest.
     """
 
     window: int
@@ -45,6 +49,7 @@ class Scale:
     cycles: float
     shown: tuple[int, ...] = (3, 5, 8)
     comparisons: tuple[int, ...] = (1, 2, 4, 8)
+    kept: tuple[float, ...] = (2.5, 1.0, 0.25)
 
     @property
     def is_printed(self) -> bool:
@@ -94,9 +99,9 @@ LADDER = (PAPER, Order(HIGHEST, 128, 8), OURS, Order(ROUND_ROBIN, 1_024, 64))
 
 @dataclass(frozen=True, slots=True)
 class RingJob:
-    """A ring and its input."""
+    """A ring, or a line with a stash, and its input."""
 
-    shape: RingShape
+    shape: RingShape | LineShape
     streams: RingStreams
 
 
@@ -109,7 +114,10 @@ class Cost:
         every: Tuples between these.
         utilisation: The part of their cycles in which stages compare, until the last tuple entered.
         scans: Scans of all stages.
+        groups: What all stages have compared, a slot or several at a time.
         dropped: Intermediates that were lost.
+        overwritten: Pairs of a stash that were overwritten and could still match.
+        computed: Tuples for which pairs were computed that were missing.
         waited: The part of their cycles in which stages have found something and have no room for it.
     """
 
@@ -117,15 +125,24 @@ class Cost:
     every: int
     utilisation: float
     scans: int
+    groups: int
     results: int
     cycles: int
     dropped: int
     waited: float
+    overwritten: int
+    computed: int
 
     @property
     def throughput(self) -> float:
         """Tuples in a second, of all streams together."""
         return (len(self.taken) - 1) * self.every * CLOCK / float(self.taken[-1] - self.taken[0])
+
+    @property
+    def at_the_end(self) -> float:
+        """Tuples in a second, over the last quarter of them."""
+        last = self.taken[3 * len(self.taken) // 4 :]
+        return (len(last) - 1) * self.every * CLOCK / float(last[-1] - last[0])
 
     def over_tuples(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """After so many tuples, how many enter in a second."""
@@ -162,6 +179,22 @@ class RingEvaluation:
         made = RingStreams(streams, self.scale.window, probability, tuples, pattern, filled=True)
         return RingJob(order.shape(streams, self.scale.window, comparisons), made)
 
+    def stashed(self, probability: float, kept: float) -> RingJob:
+        """Three streams and a stash of so many times the pairs that are in their windows on average."""
+        made = self.stash_input(probability)
+        window = self.scale.window
+        pairs = max(16, int(kept * window * probability * window))
+        return RingJob(LineShape(sizes=(window,) * 3, counted=(window,) * 3, stash=pairs), made)
+
+    def unstashed(self, probability: float) -> RingJob:
+        """The same input for a ring."""
+        return RingJob(OURS.shape(3, self.scale.window), self.stash_input(probability))
+
+    def stash_input(self, probability: float) -> RingStreams:
+        """Three streams with one key, until twice as many tuples have come as fill the windows."""
+        window = self.scale.window
+        return RingStreams(3, window, probability, 6 * window, ONE_KEY)
+
     def _tuples(self, streams: int, probability: float, cycles: float) -> int:
         """How many tuples take about so many cycles."""
         scans = RingStreams(streams, self.scale.window, probability, 0).scans
@@ -178,6 +211,8 @@ class RingEvaluation:
             found += [self.steady(n, high, order, pattern) for order in LADDER for pattern in (NEIGHBOURS, ONE_KEY)]
             ends = (scale.probabilities[0], high)
             found += [self.steady(n, each, comparisons=k) for each in ends for k in scale.comparisons]
+        for each in scale.probabilities:
+            found += [self.unstashed(each), *(self.stashed(each, kept) for kept in scale.kept)]
         return list(dict.fromkeys(found))
 
     # -- running -------------------------------------------------------------------------------------------------
@@ -219,7 +254,8 @@ class RingEvaluation:
 
 def run_job(job: RingJob) -> Cost:
     """Run one job."""
-    ran = run(job.shape, job.streams.entering(), job.streams.lists())
+    into, lists = job.streams.entering(), job.streams.lists()
+    ran = run_ring(job.shape, into, lists) if isinstance(job.shape, RingShape) else run_line(job.shape, into, lists)
     every = max(1, len(ran.taken) // _POINTS)
     stages = len(ran.scans)
     return Cost(
@@ -227,8 +263,11 @@ def run_job(job: RingJob) -> Cost:
         every=every,
         utilisation=ran.utilisation,
         scans=int(ran.scans.sum()),
+        groups=int(ran.compared.sum()),
         results=len(ran.results),
         cycles=ran.idle,
         dropped=ran.dropped,
         waited=float(ran.waited.sum()) / (stages * ran.idle),
+        overwritten=ran.overwritten,
+        computed=ran.computed,
     )

@@ -49,14 +49,14 @@ class RingConditions:
         those that have a part in it, whether the predicate says it of these two streams or it follows.
         """
         parts = conjuncts(predicate)
-        chains, chained = _chains(parts)
+        chained, said = chains(parts)
         checks: list[list[Check]] = [[] for _ in range(streams)]
         for condition in parts:
-            if condition not in chained:
+            if condition not in said:
                 for stage in range(streams):
                     hops = tuple(h for h in range(streams - 1) if _is_due(condition, stage, h, streams))
                     checks[stage] += [Check(condition, hops)] * bool(hops)
-        for chain in chains:
+        for chain in chained:
             for stage, own in chain.items():
                 before = next(d for d in range(1, streams) if (stage - d) % streams in chain)
                 same = Call(Op.EQ, (chain[(stage - before) % streams], own), BOOLEAN)
@@ -65,7 +65,7 @@ class RingConditions:
 
     def read_at(self, stage: int) -> tuple[Column, ...]:
         """The columns of the stage's own stream that it reads."""
-        return _columns(stage, (check.condition for check in self.checks[stage]))
+        return columns_of(stage, (check.condition for check in self.checks[stage]))
 
     def carried(self, stage: int, stream: int) -> tuple[Column, ...]:
         """The columns that tuples of a stream have with them when they come to a stage: what is read from there on."""
@@ -77,7 +77,7 @@ class RingConditions:
             for check in self.checks[(stage + further) % self.streams]
             if hop + further in check.hops
         ]
-        return _columns(stream, read)
+        return columns_of(stream, read)
 
 
 def _is_due(condition: Expr, stage: int, hop: int, streams: int) -> bool:
@@ -87,7 +87,7 @@ def _is_due(condition: Expr, stage: int, hop: int, streams: int) -> bool:
     return read <= bound | {stage} and (stage in read or hop == 0)
 
 
-def _chains(parts: Sequence[Expr]) -> tuple[list[dict[int, Expr]], set[Expr]]:
+def chains(parts: Sequence[Expr]) -> tuple[list[dict[int, Expr]], set[Expr]]:
     """Expressions that are equal because of equalities that chain, by stream; and the equalities that say so."""
     classes: list[tuple[list[Member], list[Expr]]] = []
     for part in parts:
@@ -111,7 +111,7 @@ def _members(equality: Equality) -> Iterator[Member]:
     yield from zip(equality.streams, equality.sides, strict=True)
 
 
-def _columns(stream: int, conditions: Iterator[Expr] | Sequence[Expr]) -> tuple[Column, ...]:
+def columns_of(stream: int, conditions: Iterator[Expr] | Sequence[Expr]) -> tuple[Column, ...]:
     """The columns of a stream that conditions read, each once, by name."""
     found = {column for each in conditions for column in column_widths(each) if column.stream == stream}
     return tuple(sorted(found, key=lambda column: column.name))

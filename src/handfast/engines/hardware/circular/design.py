@@ -13,8 +13,9 @@ from handfast.engines.hardware.circular.conditions import Check, RingConditions
 from handfast.engines.hardware.circular.layout import RingLayout
 from handfast.engines.hardware.circular.ring import RingCircuit
 from handfast.engines.hardware.circular.shape import RingShape
-from handfast.engines.hardware.options import DROP, HardwareOptions
+from handfast.engines.hardware.options import DROP, STASHED, HardwareOptions
 from handfast.engines.hardware.predicate import predicate
+from handfast.engines.hardware.stashed.design import LineDesign
 from handfast.errors import UnsupportedError
 from handfast.spec.join import BoundJoin
 from handfast.spec.window import CountWindow
@@ -63,7 +64,7 @@ class RingDesign:
         """The bits of tuples, items and results."""
         shape = self.shape
         timed = frozenset(stream for stream, rows in enumerate(shape.counted) if rows is None)
-        return RingLayout(self.conditions, self.rows, self.sizes, timed, shape.in_flight, shape.comparisons)
+        return RingLayout(self.rows, self.sizes, timed, shape.in_flight, shape.comparisons, self.conditions)
 
     @property
     def step_every(self) -> int:
@@ -92,8 +93,10 @@ class RingDesign:
         return sum(others) != 0 if others else 0
 
 
-def design_ring(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held: Sequence[int]) -> RingDesign:
-    """The ring for bounded inputs.
+def design_stages(
+    join: BoundJoin, options: HardwareOptions, rows: Sequence[int], held: Sequence[int]
+) -> RingDesign | LineDesign:
+    """The ring for bounded inputs, or the line.
 
     Args:
         join: The join.
@@ -102,6 +105,7 @@ def design_ring(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], 
         held: How many tuples of each stream its window holds at most.
     """
     options.check_ring()
+    kind = LineDesign if options.algorithm == STASHED else RingDesign
     sizes = [options.segment or most for most in held]
     for stream, size, most in zip(join.spec.streams, sizes, held, strict=True):
         if size < most:
@@ -109,4 +113,4 @@ def design_ring(join: BoundJoin, options: HardwareOptions, rows: Sequence[int], 
                 f"The window of stream {stream.name!r} holds up to {most:,} tuples, and with segment={size} there is "
                 f"room for {size:,}; it takes segment={most}"
             )
-    return RingDesign(join, options, tuple(rows), tuple(held), tuple(sizes))
+    return kind(join, options, tuple(rows), tuple(held), tuple(sizes))

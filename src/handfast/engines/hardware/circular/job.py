@@ -11,13 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from handfast.engines.hardware.circular.design import RingDesign
-from handfast.engines.hardware.circular.modelled import RingMatches, entering
+from handfast.engines.hardware.circular.modelled import Matches, entering, line_ways, ring_ways
 from handfast.engines.hardware.layout import numbers
-from handfast.engines.hardware.model.circular import RingRun, run
+from handfast.engines.hardware.model.circular import RingRun
+from handfast.engines.hardware.model.circular import run as run_ring
+from handfast.engines.hardware.model.stashed import run as run_line
 from handfast.engines.hardware.observe import Observation, Progress, observe
 from handfast.engines.hardware.options import MODEL
 from handfast.engines.hardware.rows import table_of
 from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.stashed.design import LineDesign
 from handfast.engines.hardware.steps import Places, lowest_held
 from handfast.errors import UnsupportedError
 from handfast.flow.block import Block
@@ -36,7 +39,7 @@ class RingJob:
 
     schema: pa.Schema
     blocks: Sequence[Block]
-    design: RingDesign
+    design: RingDesign | LineDesign
 
     @cached_property
     def steps(self) -> Sequence[int]:
@@ -95,14 +98,18 @@ class RingJob:
         """What the circuit does, as the fast model has it; with `levels`, every queue in every cycle."""
         windows = [stream.window for stream in self.design.join.spec.streams]
         into = entering(self.blocks, [held_by(windows, self.blocks, k) for k in range(len(self.blocks))])
-        lists = RingMatches(self.design.conditions, self.blocks, into).lists()
-        return run(self.design.shape, into, lists, every=self.design.step_every, levels=levels)
+        every = self.design.step_every
+        if isinstance(self.design, LineDesign):
+            lists = Matches(line_ways(self.design.conditions), self.blocks, into).lists()
+            return run_line(self.design.shape, into, lists, every=every, levels=levels)
+        lists = Matches(ring_ways(self.design.conditions), self.blocks, into).lists()
+        return run_ring(self.design.shape, into, lists, every=every, levels=levels)
 
     def _on_model(self) -> Observation:
         found = self.modelled()
         results = [self.design.layout.number(places) for places in found.results.tolist()]
         outcome = Outcome(results, found.cycles.tolist(), dropped=found.dropped)
-        fifos = tuple(found.highest[-len(self.blocks) :].tolist())
+        fifos = tuple(found.highest[-self.design.shape.stages :].tolist())
         return Observation(outcome, found.idle, fifos, int(found.waited.sum()))
 
 

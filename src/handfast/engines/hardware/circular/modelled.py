@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from handfast.engines.hardware.circular.conditions import RingConditions
 from handfast.engines.hardware.model.circular import Entering
 from handfast.engines.hardware.model.ring_lists import Lists
+from handfast.engines.hardware.stashed.conditions import PAIR, A, B, LineConditions, Step, inner, outer
 from handfast.engines.hardware.steps import Places
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Reading
@@ -51,35 +52,71 @@ class _Items:
         return len(self.tuples)
 
 
-class RingMatches:
-    """What each stage of a ring finds.
+Way = Sequence[tuple[int, Sequence[Expr]]]
+"""The windows that tuples of a stream come to, one after the other: their streams, and what is checked there."""
+
+
+def ring_ways(conditions: RingConditions) -> list[Way]:
+    """By stream, the way of its tuples round a ring."""
+    streams = conditions.streams
+
+    def due(stage: int, hop: int) -> list[Expr]:
+        return [check.condition for check in conditions.checks[stage] if hop in check.hops]
+
+    stages = [[(origin + 1 + hop) % streams for hop in range(streams - 1)] for origin in range(streams)]
+    return [[(stage, due(stage, hop)) for hop, stage in enumerate(own)] for own in stages]
+
+
+def line_ways(conditions: LineConditions) -> list[Way]:
+    """By stream, the way of its tuples along a line, as if no pair were kept."""
+    streams = conditions.streams
+
+    def due(stage: int, step: Step) -> list[Expr]:
+        return [check.condition for check in conditions.checks[stage] if step in check.steps]
+
+    ways: list[Way] = []
+    for origin in range(streams):
+        if origin in PAIR:
+            other = 1 - origin
+            way = [(other, due(0, Step(origin, frozenset({origin}), frozenset({other}))))]
+        else:
+            way = [(A, due(0, outer(origin))), (B, due(0, inner(origin)))]
+        for stage in range(1, streams - 1):
+            if origin != stage + 1:
+                before = frozenset({*range(stage + 1), origin})
+                way.append((stage + 1, due(stage, Step(origin, before, frozenset({stage + 1})))))
+        ways.append(way)
+    return ways
+
+
+class Matches:
+    """What scans find.
 
     Args:
-        conditions: What is checked at which stage.
+        ways: By stream, the way of its tuples.
         blocks: The stamped tuples of each stream.
         into: What enters.
     """
 
-    def __init__(self, conditions: RingConditions, blocks: Sequence[Block], into: Entering) -> None:
-        self._conditions = conditions
+    def __init__(self, ways: Sequence[Way], blocks: Sequence[Block], into: Entering) -> None:
+        self._ways = ways
         self._blocks = blocks
         self._into = into
 
     def lists(self) -> Lists:
-        """For every tuple and every intermediate, what it matches at the stage that it comes to."""
-        into, streams = self._into, len(self._blocks)
+        """For every tuple and every intermediate, what it matches in the window that it comes to."""
+        into = self._into
         number = len(into.origins)  # of the next list; those of the tuples themselves come first
         owners: list[Places] = []
         places: list[Places] = []
         further: list[Places] = []
-        for origin in range(streams):
+        for origin, way in enumerate(self._ways):
             own = np.flatnonzero(into.origins == origin)
             items, lists = _Items(own, {origin: np.arange(len(own))}), own
-            for hop in range(streams - 1):
-                stage = (origin + 1 + hop) % streams
-                rows, items = self._extended(items, stage, hop)
+            for stream, conditions in way:
+                rows, items = self._extended(items, stream, conditions)
                 owners.append(lists[rows])
-                places.append(items.members[stage])
+                places.append(items.members[stream])
                 lists = number + np.arange(len(items))
                 number += len(items)
                 further.append(lists)
@@ -95,11 +132,12 @@ class RingMatches:
             first=np.arange(len(into.origins)),
             closing=np.empty(0, np.int64),
             opening=np.zeros(len(into.origins), np.int64),
+            stride=0,
         )
 
-    def _extended(self, items: _Items, stage: int, hop: int) -> tuple[Places, _Items]:
-        """What a stage makes of items: for each new one the item that it comes from, and the new ones themselves."""
-        check = _Check([own.condition for own in self._conditions.checks[stage] if hop in own.hops], self._blocks)
+    def _extended(self, items: _Items, stage: int, conditions: Sequence[Expr]) -> tuple[Places, _Items]:
+        """What a window makes of items: for each new one the item that it comes from, and the new ones themselves."""
+        check = _Check(conditions, self._blocks)
         equality = check.equality(stage)
         rows, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for begin, end, starts, counts, among in self._ranges(items, stage, equality):
@@ -119,7 +157,7 @@ class RingMatches:
         self, items: _Items, stage: int, equality: tuple[int, Places, Places] | None
     ) -> Iterator[tuple[int, int, Places, Places, Places | None]]:
         """Runs of items, and for each of these the candidates: where they start and how many there are, among the
-        places of the stage's stream, or in a list of these places.
+        places of the window's stream, or in a list of these places.
         """
         stops, held = (own[items.tuples, stage] for own in (self._into.stops, self._into.held))
         starts, counts, among = stops - held, held, None

@@ -43,8 +43,13 @@ class RingShape:
 
     @property
     def streams(self) -> int:
-        """How many streams and stages there are."""
+        """How many streams there are."""
         return len(self.sizes)
+
+    @property
+    def stages(self) -> int:
+        """How many stages there are."""
+        return self.streams
 
     @property
     def cycles_per_tuple(self) -> int:

@@ -25,6 +25,9 @@ class StageWindow(wiring.Component):
         groups: How many slots a bank has.
         banks: How many banks there are.
 
+    Attributes:
+        next: The place of the next tuple.
+
     Ports:
         store: Take in `entering` at the next place.
         group, bank: The place before which slots are read in the next cycle.
@@ -35,6 +38,7 @@ class StageWindow(wiring.Component):
         self.slot = slot
         self.groups = groups
         self.banks = banks
+        self.next = StagePlace(groups=groups, banks=banks)
         super().__init__(
             {
                 "store": In(1),
@@ -47,7 +51,7 @@ class StageWindow(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.next = place = StagePlace(groups=self.groups, banks=self.banks)  # where the next tuple goes
+        m.submodules.next = place = self.next
         before = Signal.like(self.group)  # the group before the one that is asked for
         m.d.comb += [place.move.eq(self.store), before.eq(Mux(self.group == 0, self.groups - 1, self.group - 1))]
         for number in range(self.banks):

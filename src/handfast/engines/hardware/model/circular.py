@@ -5,6 +5,7 @@ What matches is given; the model says when. Numba compiles it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ class Entering:
 
 @dataclass(frozen=True, slots=True)
 class RingRun:
-    """What a ring did.
+    """What a ring did, or a line, which has one queue before each stage.
 
     Attributes:
         results: By result, in the order in which they come out, and stream: the place of its tuple.
@@ -55,6 +56,8 @@ class RingRun:
         dropped: How many intermediates were dropped.
         highest: The most that each queue and FIFO held: by stage and hop, then the FIFO behind each stage.
         levels: By queue or FIFO and cycle its level, up to `idle`; None if not asked for.
+        overwritten: How many pairs of a stash were overwritten that could still match.
+        computed: For how many tuples pairs were computed that were missing from a stash.
     """
 
     results: NDArray[np.int64]
@@ -69,6 +72,8 @@ class RingRun:
     dropped: int
     highest: Ints
     levels: NDArray[np.int64] | None
+    overwritten: int = 0
+    computed: int = 0
 
     @property
     def utilisation(self) -> float:
@@ -90,30 +95,39 @@ def run(shape: RingShape, entering: Entering, lists: Lists, *, every: int = 0, l
     network, fifos = empty_stages(
         shape.streams, fan_in=shape.stage_fan_in, depth=shape.network_buffer, margin=shape.margin
     )
-    course = _new_course(shape, len(entering.origins), levels)
+    n = shape.streams
+    course = new_course(n, n * (n - 1) + n, shape.in_flight, len(entering.origins), levels)
     while (status := loop.advance(course, ring, lists, network, fifos, shape.in_flight, every)) == loop.GOES_ON:
-        course = course._replace(
-            found=_doubled(course.found), words=_doubled(course.words), cycles=_doubled(course.cycles),
-            changes=_doubled(course.changes),
-        )  # fmt: skip
-    counts = course.counts
+        course = with_more_room(course)
     if status == loop.STUCK:
         raise InternalError("The ring stands still before it has given every result")
-    out = int(counts[loop.OUT])
-    return RingRun(
-        results=course.found[course.words[:out]],
-        cycles=course.cycles[:out],
-        taken=course.taken,
-        idle=int(counts[loop.CYCLE]),
-        ended=ring.done,
-        scans=ring.scans,
-        compared=ring.compared,
-        busy=int(counts[loop.BUSY]),
-        waited=ring.waited,
-        dropped=int(ring.dropped.sum()),
-        highest=np.concatenate([ring.highest.reshape(-1), fifos.highest]),
-        levels=_levels(course) if levels else None,
-    )
+    found = finished(course, ring.done, ring.scans, ring.compared, ring.waited)
+    return found(int(ring.dropped.sum()), np.concatenate([ring.highest.reshape(-1), fifos.highest]), levels)
+
+
+def finished(
+    course: loop.Course, ended: Ints, scans: Ints, compared: Ints, waited: Ints
+) -> Callable[[int, Ints, bool], RingRun]:
+    """What was written down in a run that has come to its end; what is left to say: dropped, highest, levels."""
+
+    def found(dropped: int, highest: Ints, levels: bool) -> RingRun:
+        out = int(course.counts[loop.OUT])
+        return RingRun(
+            results=course.found[course.words[:out]],
+            cycles=course.cycles[:out],
+            taken=course.taken,
+            idle=int(course.counts[loop.CYCLE]),
+            ended=ended,
+            scans=scans,
+            compared=compared,
+            busy=int(course.counts[loop.BUSY]),
+            waited=waited,
+            dropped=dropped,
+            highest=highest,
+            levels=_levels(course) if levels else None,
+        )
+
+    return found
 
 
 def _new_ring(shape: RingShape, entering: Entering) -> Ring:
@@ -159,19 +173,36 @@ def _new_ring(shape: RingShape, entering: Entering) -> Ring:
     )
 
 
-def _new_course(shape: RingShape, tuples: int, levels: bool) -> loop.Course:
-    n = shape.streams
-    queues = n * (n - 1) + n
+def new_course(streams: int, queues: int, in_flight: int, tuples: int, levels: bool) -> loop.Course:
+    """A run that begins.
+
+    Args:
+        streams: How many there are.
+        queues: How many queues and FIFOs have levels.
+        in_flight: How many tuples may be under way.
+        tuples: How many there are.
+        levels: Whether levels are wanted.
+    """
     return loop.Course(
         counts=np.zeros(9, np.int64),
-        coming=np.zeros(n, np.int64),
-        comes=np.zeros((n, shape.in_flight), np.int64),
+        coming=np.zeros(streams, np.int64),
+        comes=np.zeros((streams, in_flight), np.int64),
         taken=np.full(tuples, -1, np.int64),
-        found=np.zeros((_ROOM, n), np.int64),
+        found=np.zeros((_ROOM, streams), np.int64),
         words=np.zeros(_ROOM, np.int64),
         cycles=np.zeros(_ROOM, np.int64),
         changes=np.zeros((max(_ROOM, 4 * queues) if levels else 0, 3), np.int64),
         noted=np.zeros(queues, np.int64),
+    )
+
+
+def with_more_room(course: loop.Course) -> loop.Course:
+    """The same run with twice the room for what it writes down."""
+    return course._replace(
+        found=_doubled(course.found),
+        words=_doubled(course.words),
+        cycles=_doubled(course.cycles),
+        changes=_doubled(course.changes),
     )
 
 

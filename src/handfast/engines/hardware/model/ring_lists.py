@@ -14,17 +14,19 @@ from handfast.engines.hardware.model.bits import Ints
 class Lists(NamedTuple):
     """Tuples that match, in lists.
 
-    What comes to a stage, a new tuple or an intermediate, has a list there: the tuples of the stage's stream that it
-    matches, and others that its range leaves out. Several may share a list.
+    What comes to a window, a new tuple or an intermediate, has a list there: the tuples of the window's stream that it
+    matches, and others that its range leaves out. Several may share a list. List `l` of the window of stream `s` is
+    that with the number `l` + `s` · `stride`.
     """
 
     places: Ints  # the tuples of all lists one after the other, by their places in their streams; sorted in each list
-    further: Ints  # by entry: the list of the intermediate at the next stage
+    further: Ints  # by entry: the list of the intermediate at the next window
     starts: Ints  # by list: where it begins
     ends: Ints  # and where it ends
     first: Ints  # by tuple, in the order in which they enter: its list at the stage that it begins at
     closing: Ints  # by entry: what a result with it at its last hop must agree in with `opening`; none: all results do
     opening: Ints  # by tuple
+    stride: int
 
 
 def by_keys(keys: Sequence[Ints], origins: Ints, before: int = 0) -> Lists:
@@ -60,7 +62,7 @@ def by_neighbours(
     for stream in range(streams):
         order = np.argsort(lefts[stream], kind="stable")
         places.append(order)
-        further.append(rights[stream][order] + count * ((stream + 1) % streams))
+        further.append(rights[stream][order])
         closing.append(rights[stream][order])
         sizes.append(np.bincount(lefts[stream], minlength=count))
     ends = np.cumsum(np.concatenate(sizes))
@@ -68,7 +70,7 @@ def by_neighbours(
     first, opening = np.empty(len(origins), np.int64), np.empty(len(origins), np.int64)
     for stream in range(streams):
         mine = origins == stream
-        first[mine] = rights[stream][number[mine]] + count * ((stream + 1) % streams)
+        first[mine] = rights[stream][number[mine]]
         opening[mine] = lefts[stream][number[mine]]
     return Lists(
         places=np.concatenate(places),
@@ -78,6 +80,7 @@ def by_neighbours(
         first=first,
         closing=np.concatenate(closing) if closed else np.empty(0, np.int64),
         opening=opening,
+        stride=count,
     )
 
 

@@ -168,7 +168,7 @@ def _match_of(ring: Ring, stage: int, number: int, sent: int, lists: Lists) -> i
     top = stop - ring.group[stage] * banks  # the place behind the group
     low = max(top - banks, stop - ring.held[number, stage])
     bank_0 = top - top % banks  # places from here on are in the banks from 0 on
-    begin = lists.starts[ring.lists[stage, hop, ring.head[stage, hop]]]
+    begin = lists.starts[ring.lists[stage, hop, ring.head[stage, hop]] + stage * lists.stride]
     last = ring.next[stage, hop]
     first = last + 1
     while first > begin and lists.places[first - 1] >= low:
@@ -189,7 +189,7 @@ def _scan_on(ring: Ring, stage: int, group: int, cycle: int, lists: Lists) -> No
     head = ring.head[stage, hop]
     number = ring.tuples[stage, hop, head]
     stop, held = ring.stops[number, stage], ring.held[number, stage]
-    begin = lists.starts[ring.lists[stage, hop, head]]
+    begin = lists.starts[ring.lists[stage, hop, head] + stage * lists.stride]
     to = (held - 1) // ring.comparisons
     entry = ring.next[stage, hop]
     while entry >= begin and lists.places[entry] >= stop - held:
@@ -207,7 +207,7 @@ def _begin(ring: Ring, stage: int, lists: Lists) -> None:
     """Begin the scan of the item that is worked on: with the newest tuple that its list and its range have."""
     hop = ring.hop[stage]
     head = ring.head[stage, hop]
-    own = ring.lists[stage, hop, head]
+    own = ring.lists[stage, hop, head] + stage * lists.stride
     stop = ring.stops[ring.tuples[stage, hop, head], stage]
     low, high = lists.starts[own], lists.ends[own]
     while low < high:
@@ -308,7 +308,7 @@ def visit(ring: Ring, stage: int, cycle: int, lists: Lists, now: int, network: S
             return result
         # the group is done with: what matches next is of a later one
         low = ring.stops[number, stage] - (ring.group[stage] + 1) * ring.comparisons
-        begin = lists.starts[ring.lists[stage, hop, head]]
+        begin = lists.starts[ring.lists[stage, hop, head] + stage * lists.stride]
         while ring.next[stage, hop] >= begin and lists.places[ring.next[stage, hop]] >= low:
             ring.next[stage, hop] -= 1
     ring.sent[stage] = 0
