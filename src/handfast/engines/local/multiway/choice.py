@@ -10,7 +10,8 @@ from handfast.core.workload import Workload
 from handfast.plan import CIRCULAR, PLAIN, STASHED
 
 # Nanoseconds to take a piece of tuples from stage to stage: to store it apart, to hand it on, to look it up there.
-HAND_ON = 450_000.0
+HAND_ON = 750_000.0
+_OVERLAP = 0.35  # of the work that one more CPU could take over: Python's lock keeps the rest, as measured there too
 _PIECE, _SMALLEST = 1 << 14, 1 << 10  # how many tuples go from stage to stage together, at the most and at the least
 _TURNS = 4  # pieces for each stage, so that all of them have something to do
 _LONG = 4  # a piece is so large that it costs a stage so many times what handing it on does
@@ -85,7 +86,8 @@ def laid_out(workload: Workload, algorithm: str, order: tuple[int, ...], arrivin
     hops = len(workload.live) - 1
     least = int(min(_PIECE, max(_SMALLEST, _LONG * HAND_ON * hops / sum(loads))))
     handed = handed_on(workload, len(loads), least, arriving) * HAND_ON
-    return Layout(algorithm, order, max(max(loads), sum(loads) / (os.cpu_count() or 1)) + handed, least)
+    at_once = 1 + _OVERLAP * (len(os.sched_getaffinity(0)) - 1)
+    return Layout(algorithm, order, max(max(loads), sum(loads) / at_once) + handed, least)
 
 
 def handed_on(workload: Workload, stages: int, least: int, arriving: int) -> float:
