@@ -183,6 +183,7 @@ def circuits() -> list[Line]:
     folder = "tests/engines/hardware"
     ran = run_tests("tests/agreement/test_hardware.py")
     cycles = run_tests(f"{folder}/test_circuit_model.py")
+    rings = run_tests(f"{folder}/test_ring_model.py")
     return [
         ran.line("circuit = oracle: Amaranth", ran.total("joins on Amaranth"), 300, "joins"),
         ran.line("circuit = oracle: the fast model", ran.total("joins on the model"), 300, "joins"),
@@ -193,13 +194,20 @@ def circuits() -> list[Line]:
             200,
             "circuits",
         ),
+        rings.line(
+            "the fast model of Circular-MJ and Stashed-MJ = Verilator, likewise",
+            rings.total("configurations on Verilator"),
+            120,
+            "circuits",
+        ),
+        rings.line("the same = Amaranth", rings.count("test_model_and_circuit"), 120, "circuits"),
     ]
 
 
 def circuit_parts() -> list[Line]:
     """Deliberate bugs in circuits, their reports and the model; what is proven of their parts."""
     folder = "tests/engines/hardware"
-    names = ("join", "network", "circuit_model", "proof", "report")
+    names = ("join", "network", "circuit_model", "ring_model", "proof", "report")
     ran = run_tests(*(f"{folder}/test_{name}_mutants.py" for name in names))
     proven = run_tests(f"{folder}/test_proofs.py", "-m", "not slow")
     return [

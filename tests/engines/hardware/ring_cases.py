@@ -61,7 +61,7 @@ class RingSeen:
 
 
 def random_ring(seed: int, *, most_streams: int, most_rows: int, algorithm: str = CIRCULAR) -> RingCase:
-    """Any ring, or line with a stash: windows of rows and of time, equalities and bands, ties in time, bursts of one stream, tiny buffers."""
+    """Any ring, or line with a stash: windows of rows and of time, equalities and bands, ties in time, tiny buffers."""
     rng = random.Random(seed)
     streams = min(rng.randint(3, most_streams) for _ in range(2))
     names = tuple("abcdefgh"[:streams])

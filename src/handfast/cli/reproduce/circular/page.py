@@ -30,7 +30,7 @@ _NOT_REPRODUCED = (
 def page(made: RingEvaluation, claims: Sequence[Claim], setting: Mapping[str, str]) -> str:
     """The whole page."""
     scale = made.scale
-    low, *_, high = scale.probabilities
+    low, high = scale.probabilities[0], scale.probabilities[-1]
     parts = [
         "<h1>The circular pipeline for joins of several streams, again</h1>",
         "<p>Figure 7 of the paper [CMJ] and what it claims, run on handfast's cycle-accurate model of its own circuits "
