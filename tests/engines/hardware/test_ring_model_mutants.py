@@ -17,37 +17,31 @@ from tests.engines.hardware.test_ring_model import ON_AMARANTH
 
 # file, text, bug, and the case in which it is seen
 OF_RING: list[tuple[str, str, str, int]] = [
-    ("ring_stage", "hop = own + 1 + turn", "hop = own + turn", 0),
+    ("ring_stage", "hop = own + 1 + turn", "hop = own + turn", 3),
     ("ring_stage", "waiting -= int(popped)", "waiting -= 0", 0),
-    ("ring_stage", "ring.blocked[stage, hop] == 0 or hop == hops - 1", "hop == hops - 1", 0),
-    ("ring_stage", "ring.kept_sent[stage, own] = ring.sent[stage]", "ring.kept_sent[stage, own] = 0", 0),
-    ("ring_stage", "ring.blocked[stage, hop] = 0\n", "pass\n", 0),
-    ("ring_stage", "bank_0 = top - top % banks", "bank_0 = top - banks", 0),
+    ("ring_stage", "ring.blocked[stage, hop] == 0 or hop == hops - 1", "hop == hops - 1", 2),
+    ("ring_stage", "ring.kept_group[stage, own] = ring.group[stage]", "ring.kept_group[stage, own] = 0", 2),
+    ("ring_stage", "ring.blocked[stage, hop] = 0\n", "pass\n", 2),
+    ("ring_stage", "bank_0 = top - top % banks", "bank_0 = top - banks", 1),
     ("ring_stage", "ring.done[number] = cycle + 1", "ring.done[number] = cycle + 2", 0),
     ("ring_stage", "ring.passed[stage, hop] = 0\n", "pass\n", 0),
-    ("ring_stage", "ring.dropped[stage] += 1", "ring.dropped[stage] += 2", 0),
+    ("ring_stage", "ring.dropped[stage] += 1", "ring.dropped[stage] += 2", 20),
     ("ring_loop", "cycle + 2 + stages + stage", "cycle + 1 + stages + stage", 0),
-    ("ring_loop", "if ring.wake[before] == NEVER:", "if False:", 0),
-    ("ring_loop", "and counts[COUNT] < in_flight\n", "and counts[COUNT] <= in_flight\n", 0),
+    ("ring_loop", "if ring.wake[before] == NEVER:", "if False:", 2),
+    ("ring_loop", "counts[COUNT] < in_flight and cycle", "counts[COUNT] <= in_flight and cycle", 0),
 ]
 OF_LINE: list[tuple[str, str, str, int]] = [
     ("line_stage", "if a < low_a or b < low_b:", "if False:", 0),
-    ("line_stage", "reach = max(reach, away)", "reach = line.stash[LIVE]", 0),
-    ("line_stage", "first_bank = (stash[KEPT] - (group + 1) * banks) % banks", "first_bank = 0", 0),
-    ("line_stage", "max(stash[LAST_MISSING + A], old_a) if still else old_a", "old_a", 0),
-    ("line_stage", "old_a >= stash[KNOWN + A] and old_b >= stash[KNOWN + B]", "old_a >= stash[KNOWN + A]", 0),
-    ("line_stage", "if line.origins[tuple_] != stream:\n", "if True:\n", 0),
-    ("line_stage", "if line.held[tuple_, B]:\n", "if True:\n", 0),
-    (
-        "line_stage",
-        "line.scanning[0] = OUTER\n        line.wake[stage] = cycle + 1",
-        "line.scanning[0] = OUTER\n        line.wake[stage] = cycle",
-        0,
-    ),
+    ("line_stage", "reach = max(reach, away)", "reach = line.stash[LIVE]", 3),
+    ("line_stage", "first_bank = (stash[KEPT] - (group + 1) * banks) % banks", "first_bank = 0", 38),
+    ("line_stage", "max(stash[LAST_MISSING + A], old_a) if still else old_a", "old_a", 118),
+    ("line_stage", "stash[MISSING] = 1\n", "pass\n", 2),
+    ("line_stage", "if line.origins[tuple_] != stream:\n", "if True:\n", 8),
+    ("line_stage", "if line.held[tuple_, B]:\n", "if True:\n", 51),
     ("line_stage", "stage == stages - 2 and line.origins[tuple_] == stages", "False", 0),
-    ("line_stage", "        line.passed[stage] = 1\n            if", "            if", 0),
+    ("line_stage", "            line.passed[stage] = 1\n            if", "            if", 0),
     ("line_loop", "cycle + 2 + line.members.shape[2]", "cycle + 1 + line.members.shape[2]", 0),
-    ("line_loop", "if stage and line.wake[stage - 1] == NEVER:", "if False:", 0),
+    ("line_loop", "if stage and line.wake[stage - 1] == NEVER:", "if False:", 2),
 ]
 
 

@@ -84,8 +84,8 @@ def page(made: RingEvaluation, claims: Sequence[Claim], setting: Mapping[str, st
         "of the third stream probes the pairs instead of scanning a window. A stash that is too small for the pairs in "
         "their windows overwrites some that could still match; then they are computed again. Scan cycles of all stages "
         "together, from empty windows on until twice as many tuples have come as fill them; tuples a second at the "
-        "end. As one scanner serves two windows, two stages take in fewer tuples than three, but more for each "
-        "stage where little matches.</p>",
+        "end. The stash saves comparisons, not time: one scanner serves two windows and the stash, so the first stage "
+        "is busy while the second waits, and two stages take in fewer tuples than three, also for each stage.</p>",
         _stashed(made),
         "<h2>What cannot be reproduced</h2>",
         table(("what", "why"), _NOT_REPRODUCED, words=2),
