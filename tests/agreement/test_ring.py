@@ -108,7 +108,7 @@ def test_the_ring_equals_the_oracle(start: int, record_property: Callable[[str, 
 
 def check_stashes(seeds: Iterable[int]) -> None:
     for seed in seeds:
-        check_seeds([seed], algorithm="stashed", stash=random.Random(seed).choice(STASHES))
+        check_seeds([seed], algorithm="stashed", stash_size=random.Random(seed).choice(STASHES))
 
 
 @pytest.mark.parametrize("start", sampled(range(1_000, 1_000 + CASES, CHUNK), 5))
@@ -133,7 +133,7 @@ def check_everything_matching(streams: int, **options: Any) -> None:
 @pytest.mark.parametrize("stash", [0, 2, 1_000])
 @pytest.mark.parametrize("streams", range(3, 9))
 def test_a_line_with_room_for_one_is_never_stuck_where_everything_matches(streams: int, stash: int) -> None:
-    check_everything_matching(streams, in_flight=8, algorithm="stashed", stash=stash)
+    check_everything_matching(streams, in_flight=8, algorithm="stashed", stash_size=stash)
 
 
 @pytest.mark.parametrize("turn", ["round_robin", "highest"])
@@ -146,7 +146,7 @@ def test_a_ring_with_room_for_one_is_never_stuck_where_everything_matches(stream
 BUILT = {
     "equalities that chain, by time": ("a.k = b.k AND b.k = c.k", "4 seconds", 3, {"comparisons": 2}),
     "everything, by rows": ("TRUE", "3 rows", 3, {"stage_buffer": 1, "in_flight": 4}),
-    "a stash, often too small": ("a.x < b.x AND b.k = c.k", "4 rows", 3, {"algorithm": "stashed", "stash": 5}),
+    "a stash, often too small": ("a.x < b.x AND b.k = c.k", "4 rows", 3, {"algorithm": "stashed", "stash_size": 5}),
     "four streams": ("a.k = c.k AND ABS(b.x - d.x) <= 2 AND a.x < b.x", {"a": "4 rows", "b": "3 seconds"}, 4, {}),
 }
 
