@@ -20,7 +20,7 @@ NAMES = "abcdefgh"
 CASES = 200
 CHUNK = 10
 STASHES = (0, 1, 2, 3, 5, 8, 20, 100)  # sizes: from one that never has all pairs to one that always has
-INPUTS = 8  # that each circuit is given which is built once
+INPUTS = 12  # that each circuit is given which is built once
 
 
 class RingCase:
@@ -38,6 +38,8 @@ class RingCase:
         self.asked: dict[str, Any] = {"on": self.predicate(rng), "window": windows, "time": "ts"}
         if rng.random() < 0.2:
             self.asked["sequence"] = "x"
+            if kinds == ("rows",) and rng.random() < 0.5:
+                self.asked["order"] = "arrival"
         margin = rng.choice((1, 3))
         self.options = hf.HardwareOptions(
             in_flight=rng.choice((1, 2, 3, 8, 20)),
@@ -114,7 +116,7 @@ def check_stashes(seeds: Iterable[int]) -> None:
 @pytest.mark.parametrize("start", sampled(range(1_000, 1_000 + CASES, CHUNK), 5))
 def test_the_line_with_a_stash_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
     check_stashes(range(start, start + CHUNK))
-    record_property("joins of a line with a stash on Amaranth", CHUNK)
+    record_property("joins of a line on Amaranth", CHUNK)
 
 
 def check_everything_matching(streams: int, **options: Any) -> None:
@@ -151,7 +153,7 @@ BUILT = {
 }
 
 
-@pytest.mark.parametrize("kind", BUILT)
+@pytest.mark.parametrize("kind", sampled(BUILT, 2))
 def test_one_circuit_on_verilator_equals_the_oracle_for_many_inputs(
     kind: str, record_property: Callable[[str, object], None]
 ) -> None:
