@@ -40,6 +40,7 @@ CLAIMS: dict[str, Claim] = {
     "kills": claims.kills,
     "checkpoints": claims.kept_checkpoints,
     "circuits": claims.circuits,
+    "rings": claims.rings,
     "circuit-parts": claims.circuit_parts,
     "thesis": claims.thesis,
     "readme": claims.refused_join,

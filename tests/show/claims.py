@@ -204,6 +204,21 @@ def circuits() -> list[Line]:
     ]
 
 
+def rings() -> list[Line]:
+    """Joins of three to eight streams as circuits: against the oracle, and deliberate bugs in their parts."""
+    ran = run_tests("tests/agreement/test_ring.py")
+    bugs = run_tests("tests/engines/hardware/circular/test_mutants.py")
+    return [
+        ran.line("ring of stages = oracle: Amaranth", ran.total("joins of a ring on Amaranth"), 200, "joins"),
+        ran.line("line with a stash = oracle: Amaranth", ran.total("joins of a line on Amaranth"), 200, "joins"),
+        ran.line("ring and line = oracle: Verilator", ran.total("inputs of a ring on Verilator"), 48, "inputs"),
+        ran.line(
+            "everything matches, room for one: never stuck, 3 to 8 streams", ran.count("never_stuck"), 30, "joins"
+        ),
+        bugs.line("rings and stashes: deliberate bugs caught", bugs.passed, 30, "bugs"),
+    ]
+
+
 def circuit_parts() -> list[Line]:
     """Deliberate bugs in circuits, their reports and the model; what is proven of their parts."""
     folder = "tests/engines/hardware"
