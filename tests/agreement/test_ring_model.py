@@ -24,4 +24,4 @@ def test_the_model_of_a_line_equals_the_oracle(start: int, record_property: Call
     for seed in range(start, start + CHUNK):
         size = random.Random(seed).choice(STASHES)
         check_seeds([seed], algorithm=STASHED, stash_size=size, simulator=MODEL)
-    record_property("joins of a line with a stash on the model", CHUNK)
+    record_property("joins of a line on the model", CHUNK)

@@ -207,8 +207,15 @@ def circuits() -> list[Line]:
 def rings() -> list[Line]:
     """Joins of three to eight streams as circuits: against the oracle, and deliberate bugs in their parts."""
     ran = run_tests("tests/agreement/test_ring.py")
+    model = run_tests("tests/agreement/test_ring_model.py")
     bugs = run_tests("tests/engines/hardware/circular/test_mutants.py")
     return [
+        model.line(
+            "ring of stages = oracle: the fast model", model.total("joins of a ring on the model"), 200, "joins"
+        ),
+        model.line(
+            "line with a stash = oracle: the fast model", model.total("joins of a line on the model"), 200, "joins"
+        ),
         ran.line("ring of stages = oracle: Amaranth", ran.total("joins of a ring on Amaranth"), 200, "joins"),
         ran.line("line with a stash = oracle: Amaranth", ran.total("joins of a line on Amaranth"), 200, "joins"),
         ran.line("ring and line = oracle: Verilator", ran.total("inputs of a ring on Verilator"), 48, "inputs"),

@@ -105,7 +105,7 @@ def random_ring(seed: int, *, most_streams: int, most_rows: int, algorithm: str 
         turn=rng.choice((ROUND_ROBIN, ROUND_ROBIN, HIGHEST)),
         admission=rng.choice((SUSPEND,) * 6 + (DROP,)) if algorithm == CIRCULAR else SUSPEND,
         algorithm=algorithm,
-        stash=rng.choice((0, 1, 2, 3, 5, 5, 8, 13, 60)),
+        stash_size=rng.choice((0, 1, 2, 3, 5, 5, 8, 13, 60)),
         step_every=rng.choice((None, None, None, 1, 3, 17)),
     )
     spec = JoinSpec(names, on=" AND ".join(parts), window=window, time="ts")
