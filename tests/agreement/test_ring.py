@@ -20,7 +20,7 @@ NAMES = "abcdefgh"
 CASES = 200
 CHUNK = 10
 STASHES = (0, 1, 2, 3, 5, 8, 20, 100)  # sizes: from one that never has all pairs to one that always has
-INPUTS = 8  # that each circuit is given which is built once
+INPUTS = 12  # that each circuit is given which is built once
 
 
 class RingCase:
@@ -38,6 +38,8 @@ class RingCase:
         self.asked: dict[str, Any] = {"on": self.predicate(rng), "window": windows, "time": "ts"}
         if rng.random() < 0.2:
             self.asked["sequence"] = "x"
+            if kinds == ("rows",) and rng.random() < 0.5:
+                self.asked["order"] = "arrival"
         margin = rng.choice((1, 3))
         self.options = hf.HardwareOptions(
             in_flight=rng.choice((1, 2, 3, 8, 20)),
@@ -108,13 +110,13 @@ def test_the_ring_equals_the_oracle(start: int, record_property: Callable[[str, 
 
 def check_stashes(seeds: Iterable[int]) -> None:
     for seed in seeds:
-        check_seeds([seed], algorithm="stashed", stash=random.Random(seed).choice(STASHES))
+        check_seeds([seed], algorithm="stashed", stash_size=random.Random(seed).choice(STASHES))
 
 
 @pytest.mark.parametrize("start", sampled(range(1_000, 1_000 + CASES, CHUNK), 5))
 def test_the_line_with_a_stash_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
     check_stashes(range(start, start + CHUNK))
-    record_property("joins of a line with a stash on Amaranth", CHUNK)
+    record_property("joins of a line on Amaranth", CHUNK)
 
 
 def check_everything_matching(streams: int, **options: Any) -> None:
@@ -133,7 +135,7 @@ def check_everything_matching(streams: int, **options: Any) -> None:
 @pytest.mark.parametrize("stash", [0, 2, 1_000])
 @pytest.mark.parametrize("streams", range(3, 9))
 def test_a_line_with_room_for_one_is_never_stuck_where_everything_matches(streams: int, stash: int) -> None:
-    check_everything_matching(streams, in_flight=8, algorithm="stashed", stash=stash)
+    check_everything_matching(streams, in_flight=8, algorithm="stashed", stash_size=stash)
 
 
 @pytest.mark.parametrize("turn", ["round_robin", "highest"])
@@ -146,12 +148,12 @@ def test_a_ring_with_room_for_one_is_never_stuck_where_everything_matches(stream
 BUILT = {
     "equalities that chain, by time": ("a.k = b.k AND b.k = c.k", "4 seconds", 3, {"comparisons": 2}),
     "everything, by rows": ("TRUE", "3 rows", 3, {"stage_buffer": 1, "in_flight": 4}),
-    "a stash, often too small": ("a.x < b.x AND b.k = c.k", "4 rows", 3, {"algorithm": "stashed", "stash": 5}),
+    "a stash, often too small": ("a.x < b.x AND b.k = c.k", "4 rows", 3, {"algorithm": "stashed", "stash_size": 5}),
     "four streams": ("a.k = c.k AND ABS(b.x - d.x) <= 2 AND a.x < b.x", {"a": "4 rows", "b": "3 seconds"}, 4, {}),
 }
 
 
-@pytest.mark.parametrize("kind", BUILT)
+@pytest.mark.parametrize("kind", sampled(BUILT, 2))
 def test_one_circuit_on_verilator_equals_the_oracle_for_many_inputs(
     kind: str, record_property: Callable[[str, object], None]
 ) -> None:

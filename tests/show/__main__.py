@@ -42,6 +42,7 @@ CLAIMS: dict[str, Claim] = {
     "checkpoints": claims.kept_checkpoints,
     "ring": claims.ring,
     "circuits": claims.circuits,
+    "rings": claims.rings,
     "circuit-parts": claims.circuit_parts,
     "thesis": claims.thesis,
     "readme": claims.refused_join,

@@ -289,7 +289,7 @@ def circular(
     quick: Annotated[bool, typer.Option(help="Small windows: to see that it runs, not to compare.")] = False,
     match_probability: Annotated[
         list[float] | None,
-        typer.Option(help="Of two tuples of neighbouring streams; once for each figure, three times or more."),
+        typer.Option(help="Of two tuples of neighbouring streams; once for each figure, twice or more."),
     ] = None,
 ) -> None:
     """Draw the figures of the paper on Circular-MJ again, and test its claims.

@@ -61,7 +61,7 @@ class RingSeen:
 
 
 def random_ring(seed: int, *, most_streams: int, most_rows: int, algorithm: str = CIRCULAR) -> RingCase:
-    """Any ring, or line with a stash: windows of rows and of time, equalities and bands, ties in time, bursts of one stream, tiny buffers."""
+    """Any ring, or line with a stash: windows of rows and of time, equalities and bands, ties in time, tiny buffers."""
     rng = random.Random(seed)
     streams = min(rng.randint(3, most_streams) for _ in range(2))
     names = tuple("abcdefgh"[:streams])
@@ -105,7 +105,7 @@ def random_ring(seed: int, *, most_streams: int, most_rows: int, algorithm: str 
         turn=rng.choice((ROUND_ROBIN, ROUND_ROBIN, HIGHEST)),
         admission=rng.choice((SUSPEND,) * 6 + (DROP,)) if algorithm == CIRCULAR else SUSPEND,
         algorithm=algorithm,
-        stash=rng.choice((0, 1, 2, 3, 5, 5, 8, 13, 60)),
+        stash_size=rng.choice((0, 1, 2, 3, 5, 5, 8, 13, 60)),
         step_every=rng.choice((None, None, None, 1, 3, 17)),
     )
     spec = JoinSpec(names, on=" AND ".join(parts), window=window, time="ts")

@@ -70,6 +70,15 @@ def test_a_stream_without_rows_gives_an_empty_result_with_its_columns() -> None:
     assert found.schema == hf.join({"r": ROWS, "s": ROWS}, **{**ASKED, "engine": "local"}).schema
 
 
+def test_a_ring_with_a_stream_without_rows_gives_an_empty_result_with_its_columns() -> None:
+    asked = {**ASKED, "on": "r.k = s.k AND s.k = t.k"}
+    tables = {"r": ROWS, "s": ROWS.slice(0, 0), "t": ROWS}
+    found = hf.join(tables, **asked)
+    assert (0, 13) == found.shape
+    assert found.schema == hf.join(tables, **{**asked, "engine": "local"}).schema
+    assert "no circuit" in hf.explain(tables, **asked)
+
+
 def test_columns_of_any_type_ride_along_and_select_chooses() -> None:
     strange = ROWS.append_column("list", pa.array([[1], None, [2, 3]]))
     asked = {**ASKED, "select": "s.list, r.name AS who, match_time"}

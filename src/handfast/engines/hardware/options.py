@@ -59,8 +59,8 @@ class HardwareOptions:
             many tuples match. A window has as many slots more.
         stage_buffer: How many intermediates there is room for at each stage of a ring, for each number of stages that
             they have come past.
-        stash: How many pairs of the first two streams are kept with "stashed". Where pairs are missing that have been
-            overwritten, they are computed again.
+        stash_size: How many pairs of the first two streams are kept with "stashed". Where some are missing that have
+            been overwritten, they are computed again.
         turn: Which of those that wait at a stage of a ring is next, new tuples and intermediates: "round_robin", by the
             number of stages that they have come past; or "highest", one that has come past the most, as in the paper.
         step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
@@ -88,7 +88,7 @@ class HardwareOptions:
     admission: str = SUSPEND
     in_flight: int = 128
     stage_buffer: int = 8
-    stash: int = 1024
+    stash_size: int = 1024
     turn: str = ROUND_ROBIN
     step_every: int | None = None
     merge_clock: int = 1
@@ -124,8 +124,10 @@ class HardwareOptions:
             raise SpecError(
                 f"HardwareOptions(step_every=…) must be a positive number of cycles, not {self.step_every!r}"
             )
-        if not _is_number(self.stash, 0):
-            raise SpecError(f"HardwareOptions(stash=…) must be a number of pairs, 0 or more, not {self.stash!r}")
+        if not _is_number(self.stash_size, 0):
+            raise SpecError(
+                f"HardwareOptions(stash_size=…) must be a number of pairs, 0 or more, not {self.stash_size!r}"
+            )
         if not _is_number(self.margin, 1):
             raise SpecError(
                 f"HardwareOptions(margin=…) must be a positive number of slots, not {self.margin!r}: the cores learn "
@@ -147,9 +149,9 @@ class HardwareOptions:
         """The algorithm for so many streams."""
         return self.algorithm or (HANDSHAKE if streams == 2 else CIRCULAR)
 
-    def simulator_for(self, cycles: int) -> str:
-        """The simulator for a run of about so many cycles."""
-        return self.simulator or (VERILATOR if cycles * self.chain_length > _LONGEST_RUN else AMARANTH)
+    def simulator_for(self, cycles: int, *, stages: int | None = None) -> str:
+        """The simulator for a run of about so many cycles, of a chain or of so many stages."""
+        return self.simulator or (VERILATOR if cycles * (stages or self.chain_length) > _LONGEST_RUN else AMARANTH)
 
     def check_ring(self) -> None:
         """Refuse what a ring of stages has no use for."""

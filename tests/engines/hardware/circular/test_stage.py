@@ -30,6 +30,7 @@ def check_stage(kind: type[RingStage], comparisons: int, buffer: int, turn: str 
     stage = kind(place=1, layout=layout, matches=design._matches, buffer=buffer, turn=turn)
     rng = random.Random(f"{comparisons} {buffer} {turn}")
     places = layout.groups(1) * comparisons
+    kinds = 3 if comparisons == 1 else 2  # of keys: several matches in a group
 
     async def bench(ctx: Any) -> None:
         keys: list[int] = []  # of the window's tuples
@@ -45,7 +46,7 @@ def check_stage(kind: type[RingStage], comparisons: int, buffer: int, turn: str 
             # a tuple for the window, while nothing that waits looks for what it overwrites
             fills = len(keys) < min(3 * places, 2 + given)  # no items come until there is room for a tuple
             stores = queued == 0 and fills
-            key = rng.randrange(3)
+            key = rng.randrange(kinds)
             ctx.set(stage.store, stores)
             ctx.set(stage.slot.as_value(), layout.slot(1).pack(len(keys) % 32, 0, [key]))
             # an item
@@ -53,7 +54,7 @@ def check_stage(kind: type[RingStage], comparisons: int, buffer: int, turn: str 
             comes = not fills and given < ITEMS and (ctx.get(stage.room) >> hop & 1) and rng.random() < 0.5
             held = min(len(keys), rng.randrange(LENGTH + 1))
             marker = hop > 0 and rng.random() < 0.3
-            own_key = rng.randrange(3)
+            own_key = rng.randrange(kinds)
             place = len(keys) % places
             range_ = {"group": place // comparisons, "held": held}
             if comparisons > 1:

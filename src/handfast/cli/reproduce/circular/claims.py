@@ -19,6 +19,21 @@ def claims(made: RingEvaluation) -> list[Claim]:
     return [*about_rings, _saved(made), _nothing_lost(made)]
 
 
+def _hardly_matches(made: RingEvaluation) -> bool:
+    """Whether next to nothing matches at the lowest match probability."""
+    return made.scale.probabilities[0] * made.scale.window <= 0.01
+
+
+def _matches_much(made: RingEvaluation) -> bool:
+    """Whether a tuple finds a partner in every window at the highest match probability."""
+    return made.scale.probabilities[-1] * made.scale.window >= 1
+
+
+def _verdict(holds: bool, words: str, compared: bool) -> str:
+    """What a comparison is worth; none is made where other match probabilities were asked for."""
+    return NOT_COMPARED if not compared else words if holds else FAILS
+
+
 def _linear(made: RingEvaluation) -> list[Claim]:
     found = []
     low = made.scale.probabilities[0]
@@ -32,7 +47,7 @@ def _linear(made: RingEvaluation) -> list[Claim]:
                 f"N · f / w: {wanted:,.0f}",
                 f"{ours:,.0f}",
                 difference,
-                f"✔ within {CLOSE:.0%}" if abs(difference) <= CLOSE else FAILS,
+                _verdict(abs(difference) <= CLOSE, f"✔ within {CLOSE:.0%}", _hardly_matches(made)),
             )
         )
     return found
@@ -67,7 +82,7 @@ def _more_for_fewer(made: RingEvaluation) -> Claim:
         "smaller for fewer streams",
         ours,
         None,
-        HOLDS if all(fewer < more for fewer, more in pairwise(falls)) else FAILS,
+        _verdict(all(fewer < more for fewer, more in pairwise(falls)), HOLDS, _matches_much(made)),
     )
 
 
@@ -77,7 +92,11 @@ def _busy(made: RingEvaluation) -> list[Claim]:
     for streams in BUSY_FOR:
         ours = made.cost(made.steady(streams, high)).utilisation
         what = f"part of their cycles in which stages compare, {streams} streams, mp {high:g}"
-        found.append(Claim(what, "", f"goal: {BUSY:.0%}", f"{ours:.1%}", None, HOLDS if ours >= BUSY else FAILS))
+        found.append(
+            Claim(
+                what, "", f"goal: {BUSY:.0%}", f"{ours:.1%}", None, _verdict(ours >= BUSY, HOLDS, _matches_much(made))
+            )
+        )
     return found
 
 
@@ -90,7 +109,7 @@ def _saved(made: RingEvaluation) -> Claim:
     low = made.scale.probabilities[0]
     ours = saved(made, low, made.scale.kept[0])
     what = f"scan cycles of all stages with a stash ÷ without, 3 streams, mp {low:g}"
-    verdict = HOLDS if ours <= SAVED else FAILS
+    verdict = _verdict(ours <= SAVED, HOLDS, _hardly_matches(made))
     return Claim(what, "§III: fewer", f"goal: {SAVED:.0%} at most", f"{ours:.1%}", None, verdict)
 
 

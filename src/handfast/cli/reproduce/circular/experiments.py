@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class Scale:
 
 
 WHOLE = Scale(WINDOW, STREAMS, (1e-7, 1e-5, PRINTED_PROBABILITY), 1e9)
-QUICK = Scale(1 << 10, (3, 5, 8), (16e-7, 16e-5, 16e-4), 6e7)
+QUICK = Scale(1 << 9, (3, 5, 8), (32e-7, 32e-5, 32e-4), 1e7, comparisons=(1, 4))
 """As many partners in each window as with the paper's."""
 
 
@@ -144,7 +145,7 @@ class Cost:
         last = self.taken[3 * len(self.taken) // 4 :]
         return (len(last) - 1) * self.every * CLOCK / float(last[-1] - last[0])
 
-    def over_tuples(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def over_tuples(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
         """After so many tuples, how many enter in a second."""
         tuples = self.every * (np.arange(1, len(self.taken)) - 0.5)
         return tuples, self.every * CLOCK / np.diff(self.taken)

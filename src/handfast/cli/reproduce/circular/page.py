@@ -30,7 +30,7 @@ _NOT_REPRODUCED = (
 def page(made: RingEvaluation, claims: Sequence[Claim], setting: Mapping[str, str]) -> str:
     """The whole page."""
     scale = made.scale
-    low, *_, high = scale.probabilities
+    low, high = scale.probabilities[0], scale.probabilities[-1]
     parts = [
         "<h1>The circular pipeline for joins of several streams, again</h1>",
         "<p>Figure 7 of the paper [CMJ] and what it claims, run on handfast's cycle-accurate model of its own circuits "
@@ -84,8 +84,8 @@ def page(made: RingEvaluation, claims: Sequence[Claim], setting: Mapping[str, st
         "of the third stream probes the pairs instead of scanning a window. A stash that is too small for the pairs in "
         "their windows overwrites some that could still match; then they are computed again. Scan cycles of all stages "
         "together, from empty windows on until twice as many tuples have come as fill them; tuples a second at the "
-        "end. As one scanner serves two windows, two stages take in fewer tuples than three, but more for each "
-        "stage where little matches.</p>",
+        "end. The stash saves comparisons, not time: one scanner serves two windows and the stash, so the first stage "
+        "is busy while the second waits, and two stages take in fewer tuples than three, also for each stage.</p>",
         _stashed(made),
         "<h2>What cannot be reproduced</h2>",
         table(("what", "why"), _NOT_REPRODUCED, words=2),

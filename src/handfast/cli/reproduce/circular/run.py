@@ -14,6 +14,7 @@ from handfast.cli.reproduce.circular.page import page
 from handfast.cli.reproduce.claims import Claim
 from handfast.cli.reproduce.run import check_out, show_claims, versions, write_page
 from handfast.cli.screen import Screen
+from handfast.errors import SpecError
 
 
 def reproduce(out: Path, *, quick: bool, probabilities: Sequence[float], screen: Screen) -> list[Claim]:
@@ -25,6 +26,8 @@ def reproduce(out: Path, *, quick: bool, probabilities: Sequence[float], screen:
         probabilities: Match probabilities, a figure each; none: those of the scale.
         screen: Where to show it.
     """
+    if len(probabilities) == 1:
+        raise SpecError("The page compares a low match probability with a high one; give two with --match-probability")
     check_out(out)
     figures.check()  # before minutes of runs: what the pictures need is there
     scale = QUICK if quick else WHOLE

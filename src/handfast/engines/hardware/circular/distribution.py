@@ -124,7 +124,7 @@ class DistributionChain(wiring.Component):
         m = Module()
         streams = self.layout.streams
         m.submodules.storing = storing = StoringRound(layout=self.layout)
-        m.submodules.ranges = ranges = Ranges(layout=self.layout, counted=self.counted)
+        m.submodules.window_ranges = ranges = Ranges(layout=self.layout, counted=self.counted)
         m.d.comb += [
             storing.valid.eq(self.valid),
             storing.step.eq(self.step),

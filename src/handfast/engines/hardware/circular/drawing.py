@@ -8,7 +8,7 @@ from handfast.engines.hardware.circular.shape import RingShape
 from handfast.engines.hardware.stashed.shape import LineShape
 from handfast.engines.hardware.tree import level_sizes
 
-_SHOWN = 5  # stages that are drawn one by one; of more, the ones in the middle are left out
+_SHOWN = 4  # stages that are drawn one by one; of more, the ones in the middle are left out
 _NEXT = " ──▶ "
 _GAP = " " * len(_NEXT)
 _LONGEST_NAME = 8  # letters of a stream's name

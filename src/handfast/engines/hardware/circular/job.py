@@ -63,7 +63,7 @@ class RingJob:
         """What the circuit runs on."""
         tuples = sum(len(block) for block in self.blocks)
         cycles = tuples * max(self.design.shape.cycles_per_tuple, self.design.step_every)
-        return self.design.options.simulator_for(cycles * self.design.shape.streams)
+        return self.design.options.simulator_for(cycles, stages=self.design.shape.stages)
 
     def run(self) -> Outcome:
         """What the circuit gives, and what it loses."""

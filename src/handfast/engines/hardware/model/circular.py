@@ -16,7 +16,7 @@ from handfast.engines.hardware.model import ring_loop as loop
 from handfast.engines.hardware.model.bits import Ints
 from handfast.engines.hardware.model.pipelined import empty_stages
 from handfast.engines.hardware.model.ring_lists import Lists
-from handfast.engines.hardware.model.ring_stage import NOTHING, Ring
+from handfast.engines.hardware.model.ring_stage import NEVER, NOTHING, Ring
 from handfast.engines.hardware.options import ROUND_ROBIN
 from handfast.errors import InternalError
 
@@ -161,7 +161,7 @@ def _new_ring(shape: RingShape, entering: Entering) -> Ring:
         origins=np.asarray(entering.origins, np.int64),
         stops=np.asarray(entering.stops, np.int64),
         held=np.asarray(entering.held, np.int64),
-        done=np.full(len(entering.origins), loop.NEVER, np.int64),
+        done=np.full(len(entering.origins), NEVER, np.int64),
         compared=by_stage.copy(),
         scans=by_stage.copy(),
         waited=by_stage.copy(),

@@ -68,7 +68,10 @@ def _free(ring: Ring, stage: int, hop: int) -> bool:
     """Whether the oldest item of a queue does not wait for room."""
     hops = ring.level.shape[1]
     following = stage + 1 if stage + 1 < ring.level.shape[0] else 0
-    return ring.blocked[stage, hop] == 0 or hop == hops - 1 or ring.level[following, hop + 1] < ring.depth[hop + 1]
+    free: bool = (
+        ring.blocked[stage, hop] == 0 or hop == hops - 1 or ring.level[following, hop + 1] < ring.depth[hop + 1]
+    )
+    return free
 
 
 @kernel

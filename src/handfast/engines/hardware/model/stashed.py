@@ -12,6 +12,7 @@ from handfast.engines.hardware.model.circular import Entering, RingRun, finished
 from handfast.engines.hardware.model.line_stage import COMPUTED, OVERWRITTEN, SIZE, Line
 from handfast.engines.hardware.model.pipelined import empty_stages
 from handfast.engines.hardware.model.ring_lists import Lists
+from handfast.engines.hardware.model.ring_loop import GOES_ON, STUCK
 from handfast.engines.hardware.model.ring_stage import NEVER
 from handfast.errors import InternalError
 
@@ -36,9 +37,9 @@ def run(shape: LineShape, entering: Entering, lists: Lists, *, every: int = 0, l
         shape.stages, fan_in=shape.stage_fan_in, depth=shape.network_buffer, margin=shape.margin
     )
     course = new_course(shape.streams, 2 * shape.stages, shape.in_flight, len(entering.origins), levels)
-    while (status := loop.advance(course, line, lists, network, fifos, shape.in_flight, every)) == loop.GOES_ON:
+    while (status := loop.advance(course, line, lists, network, fifos, shape.in_flight, every)) == GOES_ON:
         course = with_more_room(course)
-    if status == loop.STUCK:
+    if status == STUCK:
         raise InternalError("The line stands still before it has given every result")
     found = finished(course, line.done, line.scans, line.compared, line.waited)
     highest = np.concatenate([line.highest, fifos.highest])

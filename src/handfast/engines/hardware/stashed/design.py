@@ -37,7 +37,7 @@ class LineDesign:
         return LineShape(
             sizes=self.sizes,
             counted=tuple(window.rows if isinstance(window, CountWindow) else None for window in windows),
-            stash=options.stash,
+            stash=options.stash_size,
             comparisons=options.comparisons,
             in_flight=options.in_flight,
             buffer=options.stage_buffer,

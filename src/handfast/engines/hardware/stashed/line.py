@@ -50,7 +50,7 @@ class LineEntrance(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.storing = storing = StoringRound(layout=self.layout)
-        m.submodules.ranges = ranges = Ranges(layout=self.layout, counted=self.counted)
+        m.submodules.window_ranges = ranges = Ranges(layout=self.layout, counted=self.counted)
         m.d.comb += [
             storing.valid.eq(self.valid),
             storing.step.eq(self.step),

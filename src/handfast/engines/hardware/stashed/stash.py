@@ -112,8 +112,13 @@ class Stash(wiring.Component):
         m.d.sync += missing.eq(still | self.overwritten)
         with m.If(self.overwritten):
             for own, last in zip(places, lasts, strict=True):
-                m.d.sync += last.eq(Mux(still & (last > own), last, own))
+                m.d.sync += last.eq(self._later(still, last, own))
         return m
+
+    @staticmethod
+    def _later(still: Any, last: Any, own: Any) -> Any:
+        """Of the tuples that are in missing pairs the last one, when one more is."""
+        return Mux(still & (last > own), last, own)
 
     def _oldest(self, m: Module) -> list[Signal]:
         """The places of the tuples of the pair that the next one overwrites: kept once more, and read ahead."""
