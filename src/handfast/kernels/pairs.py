@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from handfast.kernels.compiler.scan import SPARE, Form, Scan, scan_kernel, tile_
 from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.course import Courses, Pairs, Positions, Ranges, reach
 from handfast.kernels.filters import Filters
-from handfast.kernels.sizes import USUAL, KernelSizes
+from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.kernels.values import addresses
 from handfast.spec.expression import Expr, number_literals
 
@@ -47,9 +48,10 @@ class PairKernels:
         form: Form,
         nullable: bool,
         windowed: bool,
+        vectors: Vectors,
     ) -> Native:
         scan = Scan(shape, slots, counted, outer, form, nullable, windowed)
-        return scan_kernel(scan, self._sizes.vectors, self._tiles[1 - outer], self._sizes.target)
+        return scan_kernel(scan, vectors, self._tiles[1 - outer], self._sizes.target)
 
     def reach(self, side: int, probing: Columns, stored: Columns, oldest: int) -> Ranges:
         """Where the partners of tuples on one side can lie among the stored ones of the other."""
@@ -83,6 +85,8 @@ class PairKernels:
         o_tables, i_tables = _Tables(outers, nullable), _Tables(inners.padded(SPARE), nullable)
         tile = self._tiles[1 - outer]
         vectors = self._sizes.vectors
+        if len(outers) < vectors.block:
+            vectors = replace(vectors, block=1)
         least = tile * vectors.block
         capacity = max(self._sizes.sample, least)
         form = Form.RARE
@@ -91,7 +95,7 @@ class PairKernels:
             o_out, i_out = np.empty(capacity + SPARE, np.int32), np.empty(capacity + SPARE, np.int32)
             state[2:] = 0
             base = int(state[0])
-            kernel = self._scan_kernel(outer, form, nullable, not ranges.exact)
+            kernel = self._scan_kernel(outer, form, nullable, not ranges.exact, vectors)
             found = kernel(
                 *o_tables.words, 0, len(outers), *i_tables.words, base, min(stop, base + _SPAN), max(len(inners), SPARE),
                 ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
@@ -154,6 +158,7 @@ class _Tables:
     """The addresses of a run's columns; alive as long as the kernel reads them."""
 
     def __init__(self, columns: Columns, nullable: bool) -> None:
+        self._columns = columns
         zeros = np.zeros(len(columns) if nullable else 0, np.uint8)
         self._statuses = [status if status is not None else zeros for status in columns.statuses]
         self._tables = addresses(columns.values), addresses(self._statuses), addresses([columns.times, *columns.seen])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from handfast.errors import SpecError
 from handfast.kernels.target import Target, host
@@ -22,8 +21,8 @@ class Vectors:
     """
 
     lanes: int = 8
-    group: int = 4
-    block: int = 1
+    group: int = 2
+    block: int = 2
 
     def __post_init__(self) -> None:
         if self.pairs not in (1, 2, 4, 8, 16, 32, 64):
@@ -32,19 +31,24 @@ class Vectors:
                 "choose other lanes or another group"
             )
 
+    @staticmethod
+    def of(target: Target) -> Vectors:
+        """As many lanes as a CPU's vectors have for the values that are compared most."""
+        return Vectors(target.width // _LANE)
+
     @property
     def pairs(self) -> int:
         """Pairs that an outer tuple is in and that are tested together: a bit of a word for each."""
         return self.lanes * self.group
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class KernelSizes:
     """The sizes of one join's kernels.
 
     Attributes:
-        made_for: The CPU that they run on; without it, this machine.
-        lanes: How a scan goes through the inner tuples; without it, as the CPU's vectors are wide.
+        vectors: How a scan goes through the inner tuples: by default as it is best for this machine.
+        target: The CPU that they are for: by default this machine.
         tile: Bytes of inner tuples that a block of outer ones passes over: they stay in the innermost cache.
         pairs: Pairs that a scan finds before they are handed on.
         sample: Pairs that it finds before it knows how many there are to be found.
@@ -52,21 +56,18 @@ class KernelSizes:
         candidates: Pairs that an index proposes before they are handed on: so few that their arrays are used again.
     """
 
-    made_for: Target | None = None
-    lanes: Vectors | None = None
+    vectors: Vectors = field(default_factory=lambda: Vectors.of(host()))
+    target: Target = field(default_factory=host)
     tile: int = 1 << 15
     pairs: int = 1 << 18
     sample: int = 1 << 14
     rare: int = 200
     candidates: int = 1 << 15
 
-    @cached_property
-    def target(self) -> Target:
-        return self.made_for or host()
-
-    @cached_property
-    def vectors(self) -> Vectors:
-        return self.lanes or Vectors(self.target.width // _LANE)
+    @staticmethod
+    def of(target: Target) -> KernelSizes:
+        """What is best for a CPU."""
+        return KernelSizes(Vectors.of(target), target)
 
 
 USUAL = KernelSizes()
