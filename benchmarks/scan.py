@@ -1,9 +1,9 @@
 """How fast does a scan try pairs, beside a tiled kernel in C with intrinsics, compiled on the spot for this CPU?
 
-A block of new tuples meets a window, one core, by CellJoin's predicate and by four others, without NULLs and with 1% in
-every column. For every instruction set that this machine has, `scan.c` is compiled in several ways (new tuples for every
-vector that is loaded, vectors to a branch, bytes of a tile), and the fastest for the predicate is what ours is held
-against. Both find the same pairs first; then they take turns in one process, and what is timed is CPU.
+A block of new tuples meets a window, one core, by CellJoin's predicate and by four others, without NULLs and with 1%
+in every column. For every instruction set that this machine has, `scan.c` is compiled in several ways (new tuples for
+every vector that is loaded, vectors to a branch, tuples of a tile), and the fastest for the predicate is what ours is
+held against. Both find the same pairs first; then they take turns in one process, and what is timed is CPU.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FLAGS = {
     32: ["-mavx2", "-mno-avx512f"],
 }
 NAMES = {64: "AVX-512", 32: "AVX2"}
-WAYS = [(block, group, 2048) for block, group in ((1, 2), (1, 4), (2, 2), (2, 4), (4, 2))] + [(1, 4, 4096), (2, 2, 1024)]
+WAYS = [(1, 2, 2048), (1, 4, 2048), (2, 2, 2048), (2, 4, 2048), (4, 2, 2048), (1, 4, 4096), (2, 2, 1024)]
 COLUMNS = {"x": 1, "k": 2, "y": 4, "z": 8, "d": 16}  # with the bit that tells C of a NULL in it
 
 
@@ -72,9 +72,7 @@ SHAPES = {
     "CellJoin's band, the window holds r": Shape(
         "r.x BETWEEN s.x - 10 AND s.x + 10 AND r.y BETWEEN s.y - 10 AND s.y + 10", "band", 0.95, "r"
     ),
-    "OR and NOT with arithmetic": Shape(
-        "(ABS(r.x - s.x) < 2 OR NOT (r.y < s.y * 2)) AND r.k = s.k", "logic", 0.85
-    ),
+    "OR and NOT with arithmetic": Shape("(ABS(r.x - s.x) < 2 OR NOT (r.y < s.y * 2)) AND r.k = s.k", "logic", 0.85),
     "arithmetic in float64": Shape("ABS(r.d * 1.5 - s.d) < 0.05 AND r.x <> s.x", "doubles", 0.85),
     "equal strings and a comparison": Shape("r.k = s.k AND r.x < s.x", "words", 0.85),
     "distance": Shape("(r.y - s.y) * (r.y - s.y) + (r.z - s.z) * (r.z - s.z) < 100", "distance", 0.85),
@@ -214,7 +212,8 @@ def measured(shape: Shape, target: Target, libraries: list[ctypes.CDLL], nulls: 
             both[is_ours] = seconds_of(run if is_ours else lambda: yardstick.run(best))
         spent.append((both[False], both[True]))
     ratio = Ratio.of(*zip(*spent, strict=True))
-    speeds = {name: NEW * WINDOW / statistics.median(own) / 1e9 for name, own in zip(("C", "ours"), zip(*spent), strict=True)}
+    medians = (statistics.median(own) for own in zip(*spent, strict=True))
+    speeds = {who: NEW * WINDOW / own / 1e9 for who, own in zip(("C", "ours"), medians, strict=True)}
     way = dict(zip(("block", "group", "tile"), WAYS[libraries.index(best)], strict=True))
     return asdict(ratio) | {"pairs": len(mine[0]), "G pairs/s": speeds, "C compiled with": way}
 
@@ -230,7 +229,7 @@ def main() -> None:
     asked = parser.parse_args()
     targets = [target for target in reachable() if target.width in FLAGS]
     if not targets:
-        sys.exit("This CPU has neither AVX2 nor AVX-512, and there is no yardstick in C for another; run it on one that has")
+        sys.exit("The yardstick in C needs AVX2 or AVX-512, which this CPU has not; run it on one that has")
     figures: dict[str, Any] = {}
     met = True
     for target, nulls in product(targets, (False, True)):

@@ -79,7 +79,7 @@ class PairKernels:
     def _scanned(
         self, outer: int, outers: Columns, inners: Columns, ranges: Ranges, literals: NDArray[np.uint8]
     ) -> Iterator[Pairs]:
-        """Places of outer tuples and of inner ones in their ranges, the outer ones being in the order of their starts."""
+        """Places of outer tuples, which are in the order of their ranges' starts, and of inner ones in these ranges."""
         start, stop = int(ranges.starts[0]), int(ranges.stops.max())
         nullable = outers.nullable or inners.nullable
         o_tables, i_tables = _Tables(outers, nullable), _Tables(inners.padded(SPARE), nullable)
@@ -95,9 +95,10 @@ class PairKernels:
             o_out, i_out = np.empty(capacity + SPARE, np.int32), np.empty(capacity + SPARE, np.int32)
             state[2:] = 0
             base = int(state[0])
+            until = min(stop, base + _SPAN)
             kernel = self._scan_kernel(outer, form, nullable, not ranges.exact, vectors)
             found = kernel(
-                *o_tables.words, 0, len(outers), *i_tables.words, base, min(stop, base + _SPAN), max(len(inners), SPARE),
+                *o_tables.words, 0, len(outers), *i_tables.words, base, until, max(len(inners), SPARE),
                 ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
                 literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, capacity, state.ctypes.data,
             )  # fmt: skip

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from llvmlite import ir
 
-from handfast.kernels.compiler.access import ColumnLanes, Literals, StampLanes, entry, pointer, read, write
+from handfast.kernels.compiler.access import ColumnLanes, Literals, StampLanes, entry, read, write
 from handfast.kernels.compiler.codegen import (
     ERROR_STATUS,
     I8,

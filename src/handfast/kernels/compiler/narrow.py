@@ -24,8 +24,8 @@ def narrowed(predicate: Expr) -> Expr:
             return None
         if node.op in (Op.LT, Op.LE):
             return _in_floats(node)
-        if node.op in (Op.EQ, Op.SAME) and coded and node.args[0].type.is_text:
-            return replace(node, args=tuple(Call(Op.CODE, (arg,), INT32) for arg in node.args)) if _apart(node) else None
+        if node.op in (Op.EQ, Op.SAME) and coded and node.args[0].type.is_text and _apart(node):
+            return replace(node, args=tuple(Call(Op.CODE, (arg,), INT32) for arg in node.args))
         return None
 
     return rewrite(predicate, change)
@@ -44,7 +44,9 @@ def _in_floats(node: Call) -> Expr | None:
 
 
 def _is_float(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.op is Op.CAST and expr.type.kind is Kind.DOUBLE and _float(expr).type == FLOAT
+    """Whether an expression is a FLOAT made a DOUBLE."""
+    is_cast = isinstance(expr, Call) and expr.op is Op.CAST and expr.type.kind is Kind.DOUBLE
+    return is_cast and _float(expr).type == FLOAT
 
 
 def _float(cast: Expr) -> Expr:
@@ -53,7 +55,7 @@ def _float(cast: Expr) -> Expr:
 
 
 def _is_bound(expr: Expr, other: Expr) -> bool:
-    """Whether an expression is computed once for every tuple, or is a constant, and is not of the other's stream alone."""
+    """Whether an expression is a constant, or is computed once for every tuple, and not of the other's stream alone."""
     own = streams_of(expr)
     return expr.type.kind is Kind.DOUBLE and (isinstance(expr, Literal) or (len(own) == 1 and own != streams_of(other)))
 
@@ -68,10 +70,10 @@ def float_near(bound: float, op: Op) -> float:
     """The greatest FLOAT that is at most the bound, or the least that is at least the bound."""
     with np.errstate(over="ignore"):
         near = np.float32(bound)
-    if op is Op.FLOAT_BELOW and near > bound:
-        near = np.nextafter(near, np.float32(-np.inf))
-    if op is Op.FLOAT_ABOVE and near < bound:
-        near = np.nextafter(near, np.float32(np.inf))
+        if op is Op.FLOAT_BELOW and float(near) > bound:  # as doubles: NumPy would make a float of the bound
+            near = np.nextafter(near, np.float32(-np.inf))
+        if op is Op.FLOAT_ABOVE and float(near) < bound:
+            near = np.nextafter(near, np.float32(np.inf))
     return float(near)
 
 

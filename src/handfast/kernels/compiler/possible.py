@@ -1,11 +1,11 @@
 """Where a condition can be true: a test of few instructions for the many pairs that do not match.
 
-It leaves out what seldom matters. A NULL or an error is taken for whatever lies under it, a NaN for a number that fulfils any
-comparison. So the test never rejects a pair for which the condition is true, and the few others that pass are
-rejected by the condition itself.
+It leaves out what seldom matters. A NULL or an error is taken for whatever lies under it, a NaN for a number that
+fulfils any comparison. So the test never rejects a pair for which the condition is true, and the few others that pass
+are rejected by the condition itself.
 
-Why none is lost: where a comparison is known, it is what its arguments say, and so are NOT, AND and OR of what is known.
-What looks at NULLs itself (IS NULL, <=>, COALESCE, CASE and the like) is emitted as it is.
+Why none is lost: where a comparison is known, it is what its arguments say, and so are NOT, AND and OR of what is
+known. What looks at NULLs itself (IS NULL, <=>, COALESCE, CASE and the like) is emitted as it is.
 """
 
 from __future__ import annotations

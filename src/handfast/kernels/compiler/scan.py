@@ -1,7 +1,7 @@
-"""The scan: kernels that try a block of outer tuples on a run of inner ones, vector by vector, and write the pairs that hold.
+"""The scan: kernels that try a block of outer tuples on a run of inner ones, vector by vector, and write what holds.
 
-The inner tuples lie in tiles that stay in the cache while all outer ones pass over them. Every outer tuple has a range of
-its own in which it meets inner ones; a vector may reach beyond it, then the bits of the others do not count.
+The inner tuples lie in tiles that stay in the cache while all outer ones pass over them. Every outer tuple has a range
+of its own in which it meets inner ones; a vector may reach beyond it, then the bits of the others do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from handfast.kernels.compiler.program import Slot
 from handfast.kernels.compiler.window import holds
 from handfast.kernels.sizes import Vectors
 from handfast.kernels.target import Target
-from handfast.spec.expression import Expr
+from handfast.spec.expression import Column, Expr
 
 _ONE, _ZERO = ir.Constant(I64, 1), ir.Constant(I64, 0)
 _WORD = 64  # bits of the word that has one for each pair of a group
@@ -69,8 +69,9 @@ def tile_of(slots: tuple[Slot, ...], tile: int, most: int) -> int:
 
 
 def _bytes(type_: ir.Type) -> int:
+    """What a value takes in memory."""
     if isinstance(type_, ir.IntType):
-        return max(1, type_.width // 8)
+        return int(type_.width) // 8
     return 4 if isinstance(type_, ir.FloatType) else 8
 
 
@@ -83,10 +84,10 @@ def scan_kernel(scan: Scan, vectors: Vectors, tile: int, target: Target) -> Nati
     stops (the starts never go down), the lengths of both windows, literals, outer positions out, inner positions out as
     distances from the inner start, their capacity, and the state. Positions are written as 32 bits.
 
-    The state is where to begin and, afterwards, where to go on: the first inner position of the tile, the outer position in
-    it; and two counts that are added to, of pairs looked at and of pairs tried. Returns how many pairs were found. There
-    is more to do as long as the inner position is before the inner stop; the capacity must have room for a tile
-    and a block of outer tuples.
+    The state is where to begin and, afterwards, where to go on: the first inner position of the tile, and the outer
+    position in it; and two counts that are added to, of pairs looked at and of pairs tried. Returns how many pairs were
+    found. There is more to do as long as the inner position is before the inner stop; the capacity must have room for
+    a tile and a block of outer tuples.
     """
     module = ir.Module("scan")
     function = ir.Function(module, ir.FunctionType(I64, [I64] * SCAN_WORDS), "scan")
@@ -154,7 +155,9 @@ class _Emission:
                 with b.if_else(room) as (then, otherwise):
                     with then:
                         o = self._now(last)
-                        passed = self._rare(o, start, stop) if self._scan.form is Form.RARE else self._dense(o, start, stop)
+                        passed = (
+                            self._rare(o, start, stop) if self._scan.form is Form.RARE else self._dense(o, start, stop)
+                        )
                         self._add(last, passed)
                     with otherwise:
                         b.store(_ONE, full)
@@ -231,7 +234,7 @@ class _Emission:
         together = b.and_(near, whole)
         return b.select(together, ir.Constant(I64, block), _ONE), start, b.select(together, widest, stop)
 
-    def _group(self, held: list[dict], at: ir.Value) -> list[list[ir.Value]]:
+    def _group(self, held: list[dict[Column, Value]], at: ir.Value) -> list[list[ir.Value]]:
         """By outer tuple, and by vector of inner ones, the lanes where the condition can be true."""
         b, lanes = self._b, self._vectors.lanes
         bits: list[list[ir.Value]] = [[] for _ in held]
@@ -326,7 +329,10 @@ class _Emission:
         truth = Emitter(b, width, columns, self._constants.literal).truth(scan.shape)
         if not scan.windowed:
             return truth
-        stamps = [[_wide(b, own, width) for own in self._outer_stamps.read(outer, 1)], self._inner_stamps.read(inner, width)]
+        stamps = [
+            [_wide(b, own, width) for own in self._outer_stamps.read(outer, 1)],
+            self._inner_stamps.read(inner, width),
+        ]
         r, s = stamps if scan.outer == 0 else reversed(stamps)
         first, second = (splat(b, length, width) for length in self._lengths)
         return b.and_(holds(b, scan.counted, r, s, (first, second)), truth)
