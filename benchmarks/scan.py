@@ -35,6 +35,7 @@ from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import Block
 from handfast.flow.time import micros
 from handfast.kernels.columns import Columns
+from handfast.kernels.growing import GrowingColumns
 from handfast.kernels.sizes import KernelSizes
 from handfast.kernels.strings import StringTable
 from handfast.kernels.target import Target, reachable
@@ -135,11 +136,14 @@ def ours(shape: Shape, tables: dict[str, pa.Table], sizes: KernelSizes) -> Calla
     kernels, reader = recipe.pairing(0, 1).kernels, recipe.reader(StringTable())
     literals = reader.literals(kernels.literals)
 
-    def read(stream: int, own: pa.Table) -> Columns:
+    def stored(stream: int, own: pa.Table) -> Columns:
+        """The tuples as a segment holds them: copied to its own arrays, and known to be in order."""
         batch = as_batch(own)
-        return reader.read(stream, Block(batch, micros(batch.column("ts")), np.zeros(len(batch), np.uint8)))
+        columns = GrowingColumns()
+        columns.append(reader.read(stream, Block(batch, micros(batch.column("ts")), np.zeros(len(batch), np.uint8))))
+        return columns.all()
 
-    r, s = read(0, tables["r"]), read(1, tables["s"])
+    r, s = stored(0, tables["r"]), stored(1, tables["s"])
 
     def run() -> Pairs:
         found = list(kernels.scan(r, s, literals, (0, 0)))

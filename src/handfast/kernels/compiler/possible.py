@@ -10,6 +10,8 @@ known. What looks at NULLs itself (IS NULL, <=>, COALESCE, CASE and the like) is
 
 from __future__ import annotations
 
+from functools import reduce
+
 from llvmlite import ir
 
 from handfast.kernels.compiler.codegen import Emitter
@@ -36,8 +38,9 @@ class Possible:
         if isinstance(expr, Call) and expr.op is Op.NOT:
             return self.emit(expr.args[0], not wanted)
         if isinstance(expr, Call) and expr.op in (Op.AND, Op.OR):
-            a, b = (self.emit(arg, wanted) for arg in expr.args)
-            return self._b.and_(a, b) if (expr.op is Op.AND) == wanted else self._b.or_(a, b)
+            build = self._b.and_ if (expr.op is Op.AND) == wanted else self._b.or_
+            # one behind the other, not as a tree: with AVX-512 each comparison then takes in the one before
+            return reduce(build, (self.emit(part, wanted) for part in _chain(expr.op, expr)))
         if any(_sees_null(node) for node in walk(expr)):
             return self._exact.truth(expr) if wanted else self._exact.falsehood(expr)
         if isinstance(expr, Call) and expr.op in _ORDERS:
@@ -59,6 +62,13 @@ class Possible:
         if type_.kind is Kind.BOOLEAN:
             return build.icmp_unsigned(sign, a, b)
         return build.icmp_signed(sign, a, b)
+
+
+def _chain(op: Op, expr: Expr) -> list[Expr]:
+    """The parts of a tree of ANDs, or of ORs."""
+    if isinstance(expr, Call) and expr.op is op:
+        return [part for arg in expr.args for part in _chain(op, arg)]
+    return [expr]
 
 
 def _sees_null(node: Expr) -> bool:

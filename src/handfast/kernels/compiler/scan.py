@@ -201,20 +201,22 @@ class _Emission:
         self._add(self._tried, b.mul(self._most(b.sub(high, low), _ZERO), many))
         with b.goto_entry_block():
             masks = b.alloca(I64, ir.Constant(I32, block))
-        with Loop(b, low, high, ir.Constant(I64, pairs)) as loop:
-            at = self._least(loop.position, limit)
-            bits = self._group(held, at)
-            some = reduce(b.or_, [part for own in bits for part in own])
-            lanes = ir.IntType(self._vectors.lanes)
-            with b.if_then(b.icmp_unsigned("!=", b.bitcast(some, lanes), ir.Constant(lanes, 0)), likely=False):
-                for k, own in enumerate(bits):
-                    b.store(self._word(own), b.gep(masks, [ir.Constant(I64, k)], source_etype=I64))
-                with Loop(b, _ZERO, many, _ONE) as each:
-                    outer = b.add(o, each.position)
-                    mask = b.load(b.gep(masks, [each.position], source_etype=I64), typ=I64)
-                    begin = self._most(loop.position, read(b, self._starts, I64, outer))
-                    end = self._least(high, read(b, self._stops, I64, outer))
-                    self._visit(outer, at, b.and_(mask, self._between(b.sub(begin, at), b.sub(end, at))))
+        whole = b.add(low, b.and_(self._most(b.sub(high, low), _ZERO), ir.Constant(I64, -pairs)))
+        is_left = b.icmp_signed("<", whole, high)
+        # first all whole groups, and then, where some tuples are left, the one that has them
+        with Loop(b, _ZERO, b.select(is_left, ir.Constant(I64, 2), _ONE), _ONE) as turn:
+            is_last = b.icmp_signed("==", turn.position, _ONE)
+            first = b.select(is_last, whole, low)
+            start = b.select(is_last, self._least(whole, limit), low)
+            stop = b.select(is_last, b.add(start, _ONE), whole)
+            with Loop(b, start, stop, ir.Constant(I64, pairs)) as loop:
+                bits = self._group(held, loop.position)
+                some = reduce(b.or_, [part for own in bits for part in own])
+                lanes = ir.IntType(self._vectors.lanes)
+                with b.if_then(b.icmp_unsigned("!=", b.bitcast(some, lanes), ir.Constant(lanes, 0)), likely=False):
+                    for k, own in enumerate(bits):
+                        b.store(self._word(own), b.gep(masks, [ir.Constant(I64, k)], source_etype=I64))
+                    self._visit_block(o, many, masks, loop.position, first, high)
         return many
 
     def _together(self, o: ir.Value, block: int) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -254,6 +256,18 @@ class _Emission:
         b, lanes = self._b, self._vectors.lanes
         words = [b.zext(b.bitcast(own, ir.IntType(lanes)), I64) for own in bits]
         return reduce(b.or_, [b.shl(word, ir.Constant(I64, k * lanes)) for k, word in enumerate(words)])
+
+    def _visit_block(
+        self, o: ir.Value, many: ir.Value, masks: ir.Value, at: ir.Value, first: ir.Value, high: ir.Value
+    ) -> None:
+        """Look at the pairs of a group at `at`, by outer tuple: those from `first` up to `high` and in its range."""
+        b = self._b
+        with Loop(b, _ZERO, many, _ONE) as each:
+            outer = b.add(o, each.position)
+            mask = b.load(b.gep(masks, [each.position], source_etype=I64), typ=I64)
+            low = self._most(first, read(b, self._starts, I64, outer))
+            stop = self._least(high, read(b, self._stops, I64, outer))
+            self._visit(outer, at, b.and_(mask, self._between(b.sub(low, at), b.sub(stop, at))))
 
     def _visit(self, outer: ir.Value, at: ir.Value, mask: ir.Value) -> None:
         """Write the pairs of a group whose bits are set, those of them that hold."""
