@@ -49,6 +49,7 @@ CLAIMS: dict[str, Claim] = {
     "trigger": measured.trigger,
     "chain": claims.chain,
     "windows": measured.windows,
+    "scan": measured.scan,
     "scaling": measured.scaling,
 }
 
