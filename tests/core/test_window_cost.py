@@ -50,18 +50,20 @@ def stream(seed: int, *, disorder: int = 0) -> pa.Table:
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pairs each call of a kernel looks at."""
     counts: list[int] = []
-    check, tiles = PairKernels.check, PairKernels._tiles
+    check, scanned = PairKernels.check, PairKernels._scanned
 
     def counted_check(self: PairKernels, r: Columns, s: Columns, literals: Any, candidates: Pairs) -> Pairs:
         counts.append(len(candidates[0]))
         return check(self, r, s, literals, candidates)
 
-    def counted_tiles(self: PairKernels, outer: Columns, inner: Columns, ranges: Ranges) -> Iterator[Any]:
+    def counted_scan(
+        self: PairKernels, outer: int, outers: Columns, inners: Columns, ranges: Ranges, literals: Any
+    ) -> Iterator[Pairs]:
         counts.append(int(ranges.sizes.sum()))
-        return tiles(self, outer, inner, ranges)
+        return scanned(self, outer, outers, inners, ranges, literals)
 
     monkeypatch.setattr(PairKernels, "check", counted_check)
-    monkeypatch.setattr(PairKernels, "_tiles", counted_tiles)
+    monkeypatch.setattr(PairKernels, "_scanned", counted_scan)
     return counts
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import handfast as hf
 from handfast.core import recipe
-from handfast.kernels.compiler import compile
+from handfast.kernels.compiler import compile, scan
 from handfast.spec.join import HOW
 from tests.agreement.order import given_by_steps, groups, stands_in_order
 from tests.agreement.runs import local_bounded, local_steps_and_close
@@ -35,7 +35,7 @@ FILES = (bugs_of_windows, bugs_of_values, bugs_of_rows)  # in which the bugs are
 @pytest.fixture(autouse=True)
 def fresh_kernels() -> Iterator[None]:
     """No kernel or recipe made with a bug outlives its test."""
-    caches = (recipe.recipe, compile.scan_kernel, compile.check_kernel, compile.derive_kernel)
+    caches = (recipe.recipe, scan.scan_kernel, compile.check_kernel, compile.derive_kernel)
     for cached in caches:
         cached.cache_clear()
     yield

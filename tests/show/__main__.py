@@ -52,6 +52,7 @@ CLAIMS: dict[str, Claim] = {
     "trigger": measured.trigger,
     "chain": claims.chain,
     "windows": measured.windows,
+    "scan": measured.scan,
     "scaling": measured.scaling,
     "spark-multiway": measured.spark_multiway,
     "multiway": measured.multiway,

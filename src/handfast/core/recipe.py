@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from handfast.kernels.columns import ColumnReader, Columns, Reading
+from handfast.kernels.compiler.narrow import narrowed
 from handfast.kernels.compiler.program import Program, make_program
 from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.compute import compares_order_of_strings, needs_ordinals
@@ -17,7 +18,7 @@ from handfast.kernels.index.protocol import Index, PairConditions
 from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.sizes import USUAL, KernelSizes
 from handfast.kernels.strings import StringTable
-from handfast.plan import Pair, PairPlan, Plan
+from handfast.plan import SCAN, Pair, PairPlan, Plan
 from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
 
@@ -53,9 +54,13 @@ class Recipe:
         self.plan = plan
         self._sizes = sizes
         streams = len(join.schemas)
-        keys = [side for pair in plan.pairs for equality in pair.equalities for side in equality.sides]
-        keys += [term for pair in plan.pairs for band in pair.bands for term in band_terms(band)]
-        self.program = make_program(join.predicate, keys, streams)
+        keys = [key for own in plan.keys for key in own]
+        scans = plan.local_join == SCAN or not any(pair.equalities or pair.bands for pair in plan.pairs)
+        if not scans:
+            keys += [side for pair in plan.pairs for equality in pair.equalities for side in equality.sides]
+            keys += [term for pair in plan.pairs for band in pair.bands for term in band_terms(band)]
+        # where indexes propose what is tried, their keys are the columns that are compared
+        self.program = make_program(narrowed(join.predicate) if scans else join.predicate, keys, streams)
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
         self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]

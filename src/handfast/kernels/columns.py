@@ -54,6 +54,17 @@ class Columns:
         seen = tuple(own[:stop] for own in self.seen)
         return Columns([value[:stop] for value in self.values], statuses, self.times[:stop], seen, courses=courses)
 
+    def padded(self, count: int) -> Columns:
+        """At least so many tuples: vectors read beyond the last; what is added has no meaning."""
+        missing = count - len(self)
+        if missing <= 0:
+            return self
+        values = [np.concatenate([value, np.zeros(missing, value.dtype)]) for value in self.values]
+        known = np.zeros(missing, np.uint8)
+        statuses = [np.concatenate([own, known]) if own is not None else None for own in self.statuses]
+        times, *seen = (np.concatenate([own, np.zeros(missing, np.int64)]) for own in (self.times, *self.seen))
+        return Columns(values, statuses, times, tuple(seen))
+
     @property
     def nullable(self) -> bool:
         return any(status is not None for status in self.statuses)

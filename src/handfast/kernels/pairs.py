@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 
 from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
-from handfast.kernels.compiler.compile import blank, check_kernel, derive_kernel, scan_kernel
-from handfast.kernels.compiler.program import Program
+from handfast.kernels.compiler.compile import blank, check_kernel, derive_kernel
+from handfast.kernels.compiler.native import Native
+from handfast.kernels.compiler.program import Program, Slot
+from handfast.kernels.compiler.scan import SPARE, Form, Scan, scan_kernel, tile_of
 from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.course import Courses, Pairs, Positions, Ranges, reach
 from handfast.kernels.filters import Filters
-from handfast.kernels.sizes import USUAL, KernelSizes
+from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.kernels.values import addresses
-from handfast.spec.expression import number_literals
+from handfast.spec.expression import Expr, number_literals
+
+_SPAN = 1 << 30  # inner tuples of a call: the distances that it writes have 32 bits
 
 
 class PairKernels:
@@ -28,11 +32,26 @@ class PairKernels:
         condition, self.literals = number_literals(program.condition)
         parts = blank(condition), program.slots, rule.counted
         # a shape is looked up once: its hash goes through the whole tree
-        self._scan_kernel = cache(partial(scan_kernel, *parts, sizes.vectors))
-        self._check_kernel = cache(partial(check_kernel, *parts))
+        self._tiles = [tile_of(own, sizes.tile, sizes.pairs) for own in program.slots]
+        self._scan_kernel = cache(partial(self._compiled, *parts))
+        self._check_kernel = cache(partial(check_kernel, *parts, target=sizes.target))
         self._rule = rule
         self._sizes = sizes
         self._filters = Filters(program)
+
+    def _compiled(
+        self,
+        shape: Expr,
+        slots: tuple[tuple[Slot, ...], ...],
+        counted: tuple[bool, bool],
+        outer: int,
+        form: Form,
+        nullable: bool,
+        windowed: bool,
+        vectors: Vectors,
+    ) -> Native:
+        scan = Scan(shape, slots, counted, outer, form, nullable, windowed)
+        return scan_kernel(scan, vectors, self._tiles[1 - outer], self._sizes.target)
 
     def reach(self, side: int, probing: Columns, stored: Columns, oldest: int) -> Ranges:
         """Where the partners of tuples on one side can lie among the stored ones of the other."""
@@ -48,28 +67,45 @@ class PairKernels:
         o_columns, i_columns = runs[outer], runs[1 - outer]
         ranges = self.reach(outer, o_columns, i_columns, oldest[1 - outer])
         order: Positions | None = None
-        if oldest[outer] or not (goes_up(ranges.starts) and goes_up(ranges.stops)):
-            order = oldest[outer] + np.lexsort((ranges.stops[oldest[outer] :], ranges.starts[oldest[outer] :]))
+        if oldest[outer] or not goes_up(ranges.starts):
+            order = oldest[outer] + np.argsort(ranges.starts[oldest[outer] :], kind="stable")
             o_columns, ranges = o_columns.take(order), ranges.take(order)
-        nullable = r.nullable or s.nullable
-        o_tables, i_tables = _Tables(o_columns, nullable), _Tables(i_columns, nullable)
-        capacity = self._sizes.pairs
-        o_out, i_out = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-        resume = np.zeros(1, np.int64)
-        for tile in self._tiles(o_columns, i_columns, ranges):
-            kernel = self._scan_kernel(outer, nullable, tile.windowed)
-            position = tile.outer_start
-            while position < tile.outer_stop:
-                found = kernel(
-                    *o_tables.words, position, tile.outer_stop, *i_tables.words, tile.start, tile.stop,
-                    ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
-                    literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, capacity, resume.ctypes.data,
-                )  # fmt: skip
-                position = int(resume[0])
-                if found:
-                    at = o_out[:found].copy() if order is None else order[o_out[:found]]
-                    pair = at, i_out[:found].copy()
-                    yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
+        if not len(ranges.starts):
+            return
+        for at, found in self._scanned(outer, o_columns, i_columns, ranges, literals):
+            pair = (at if order is None else order[at]), found
+            yield self._filtered(r, s, pair if outer == 0 else (pair[1], pair[0]))
+
+    def _scanned(
+        self, outer: int, outers: Columns, inners: Columns, ranges: Ranges, literals: NDArray[np.uint8]
+    ) -> Iterator[Pairs]:
+        """Places of outer tuples, which are in the order of their ranges' starts, and of inner ones in these ranges."""
+        start, stop = int(ranges.starts[0]), int(ranges.stops.max())
+        nullable = outers.nullable or inners.nullable
+        o_tables, i_tables = _Tables(outers, nullable), _Tables(inners.padded(SPARE), nullable)
+        tile = self._tiles[1 - outer]
+        vectors = self._sizes.vectors
+        if len(outers) < vectors.block:
+            vectors = replace(vectors, block=1)
+        least = tile * vectors.block
+        capacity = max(self._sizes.sample, least)
+        form = Form.RARE
+        state = np.array([start, 0, 0, 0], np.int64)
+        while state[0] < stop:
+            o_out, i_out = np.empty(capacity + SPARE, np.int32), np.empty(capacity + SPARE, np.int32)
+            state[2:] = 0
+            base = int(state[0])
+            until = min(stop, base + _SPAN)
+            kernel = self._scan_kernel(outer, form, nullable, not ranges.exact, vectors)
+            found = kernel(
+                *o_tables.words, 0, len(outers), *i_tables.words, base, until, max(len(inners), SPARE),
+                ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
+                literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, capacity, state.ctypes.data,
+            )  # fmt: skip
+            capacity = max(self._sizes.pairs, least)
+            form = Form.DENSE if state[2] * self._sizes.rare > state[3] else Form.RARE
+            if found:
+                yield o_out[:found].astype(np.int64), np.add(i_out[:found], base, dtype=np.int64)
 
     def check(self, r: Columns, s: Columns, literals: NDArray[np.uint8], candidates: Pairs) -> Pairs:
         """The candidates that are in their windows and fulfil the condition; the given arrays are overwritten."""
@@ -89,63 +125,6 @@ class PairKernels:
             return pairs
         kept = self._filters.holding((r, s), pairs)
         return pairs[0][kept], pairs[1][kept]
-
-    def _tiles(self, outer: Columns, inner: Columns, ranges: Ranges) -> Iterator[_Tile]:
-        """The inner tuples run by run, each with the outer ones that reach into it, and whether stamps must be read.
-
-        Neighbours for which they need not be are one tile, as long as it stays in the cache: fewer calls, so that
-        threads seldom wait for each other's.
-        """
-        if not len(ranges.starts):
-            return
-        longest = min(self._sizes.long_run, self._sizes.pairs)  # a kernel needs room for all of a tile
-        size = longest if ranges.exact else min(self._sizes.run, longest)
-        starts = np.minimum.accumulate(ranges.starts[::-1])[::-1]
-        stops = np.maximum.accumulate(ranges.stops)
-        last: _Tile | None = None
-        for start in range(int(starts[0]), int(stops[-1]), size):
-            stop = min(start + size, int(stops[-1]))
-            first = int(np.searchsorted(stops, start, side="right"))
-            end = int(np.searchsorted(starts, stop, side="left"))
-            if first >= end:
-                continue
-            windowed = not ranges.exact and not self._inside(inner.times[start:stop], outer.times[first:end])
-            tile = _Tile(start, stop, first, end, windowed)
-            if last is not None and last.joins(tile, longest):
-                last = _Tile(last.start, stop, first, end, windowed)
-                continue
-            if last is not None:
-                yield last
-            last = tile
-        if last is not None:
-            yield last
-
-    def _inside(self, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> bool:
-        """Whether the times tell that all of these tuples are in their windows; in count windows they never do."""
-        shortest = min(self._rule.lengths)
-        least, most = int(inner.min()) - int(outer.max()), int(inner.max()) - int(outer.min())
-        return not self._rule.stamped and -shortest < least and most < shortest
-
-
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """Inner tuples from `start` up to `stop`, and the outer ones that meet them."""
-
-    start: int
-    stop: int
-    outer_start: int
-    outer_stop: int
-    windowed: bool
-
-    def joins(self, other: _Tile, longest: int) -> bool:
-        """Whether this and its neighbour can be scanned as one."""
-        return (
-            not self.windowed
-            and not other.windowed
-            and self.stop == other.start
-            and (self.outer_start, self.outer_stop) == (other.outer_start, other.outer_stop)
-            and other.stop - self.start <= longest
-        )
 
 
 class TupleKernel:
@@ -180,6 +159,7 @@ class _Tables:
     """The addresses of a run's columns; alive as long as the kernel reads them."""
 
     def __init__(self, columns: Columns, nullable: bool) -> None:
+        self._columns = columns
         zeros = np.zeros(len(columns) if nullable else 0, np.uint8)
         self._statuses = [status if status is not None else zeros for status in columns.statuses]
         self._tables = addresses(columns.values), addresses(self._statuses), addresses([columns.times, *columns.seen])

@@ -1,10 +1,13 @@
-"""How much kernels do at a time: values that change how fast a join is, never what it finds."""
+"""How much kernels do at a time, and for which CPU: values that change how fast a join is, never what it finds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from handfast.errors import SpecError
+from handfast.kernels.target import Target, host
+
+_LANE = 4  # bytes of the values that are compared most
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +17,12 @@ class Vectors:
     Attributes:
         lanes: Tuples of a vector.
         group: Vectors that are tested together: one branch, seldom taken, for all their pairs.
+        block: Outer tuples that meet each vector that is read.
     """
 
     lanes: int = 8
-    group: int = 4
+    group: int = 2
+    block: int = 2
 
     def __post_init__(self) -> None:
         if self.pairs not in (1, 2, 4, 8, 16, 32, 64):
@@ -26,9 +31,14 @@ class Vectors:
                 "choose other lanes or another group"
             )
 
+    @staticmethod
+    def of(target: Target) -> Vectors:
+        """As many lanes as a CPU's vectors have for the values that are compared most."""
+        return Vectors(target.width // _LANE)
+
     @property
     def pairs(self) -> int:
-        """Pairs that are tested together: a bit of a word for each."""
+        """Pairs that an outer tuple is in and that are tested together: a bit of a word for each."""
         return self.lanes * self.group
 
 
@@ -37,18 +47,27 @@ class KernelSizes:
     """The sizes of one join's kernels.
 
     Attributes:
-        vectors: How a scan goes through the inner tuples.
-        run: Inner tuples scanned at a time: their columns stay in the cache, and most runs lie in all windows.
-        long_run: The same where all of them lie in all windows.
-        pairs: Pairs that a scan finds before they are handed on: at least a long run.
+        vectors: How a scan goes through the inner tuples: by default as it is best for this machine.
+        target: The CPU that they are for: by default this machine.
+        tile: Bytes of inner tuples that a block of outer ones passes over: they stay in the innermost cache.
+        pairs: Pairs that a scan finds before they are handed on.
+        sample: Pairs that it finds before it knows how many there are to be found.
+        rare: A pair in so many, or fewer, is rare.
         candidates: Pairs that an index proposes before they are handed on: so few that their arrays are used again.
     """
 
-    vectors: Vectors = Vectors()
-    run: int = 1 << 13
-    long_run: int = 1 << 16
+    vectors: Vectors = field(default_factory=lambda: Vectors.of(host()))
+    target: Target = field(default_factory=host)
+    tile: int = 1 << 15
     pairs: int = 1 << 18
+    sample: int = 1 << 14
+    rare: int = 200
     candidates: int = 1 << 15
+
+    @staticmethod
+    def of(target: Target) -> KernelSizes:
+        """What is best for a CPU."""
+        return KernelSizes(Vectors.of(target), target)
 
 
 USUAL = KernelSizes()

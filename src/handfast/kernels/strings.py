@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from handfast.errors import EngineError
+
+_MOST = 1 << 31  # strings whose codes fit in 32 bits
 _GAP = 1 << 32  # between neighbouring ordinals when all are newly given: room for strings that come between them
 _RUN = 1 << 16  # a string of a sorted run takes only this small a part of the gap, to leave room for the next
 _PART = 16  # one in so many strings may be ordered on its own before all are sorted again
@@ -55,7 +58,13 @@ class StringTable:
         """The code of one string."""
         known = self.find(text)
         if known is None:
-            known = self._codes[text] = len(self)
+            known = len(self)
+            if known == _MOST:
+                raise EngineError(
+                    f"A join holds {_MOST:,} different strings on one core, and no core can hold more; "
+                    "run it on more cores, or shorten the windows"
+                )
+            self._codes[text] = known
             self._texts.append(text)
         return known
 

@@ -74,6 +74,10 @@ class Op(Enum):
     DATE_TRUNC = "DATE_TRUNC"  # unit, time
     DATE_DIFF = "DATEDIFF"
     PYTHON = "PYTHON"  # a function of the user's
+    # what follows no user can write: the kernels make it of what was written
+    FLOAT_BELOW = "FLOAT BELOW"  # the greatest FLOAT that is at most a DOUBLE
+    FLOAT_ABOVE = "FLOAT ABOVE"  # the least FLOAT that is at least a DOUBLE
+    CODE = "CODE"  # the number that stands for a string
 
 
 COMPARISONS = frozenset({Op.EQ, Op.LT, Op.LE, Op.SAME})

@@ -38,7 +38,7 @@ def test_what_is_wrong_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         checked(bench, options, block=200)
 
 
-@pytest.mark.parametrize("vectors", [Vectors(), Vectors(lanes=1), Vectors(lanes=16, group=2)])
+@pytest.mark.parametrize("vectors", [Vectors(), Vectors(lanes=1), Vectors(lanes=16, group=4, block=1)])
 def test_a_scan_with_any_number_of_lanes_finds_what_a_session_finds(vectors: Vectors) -> None:
     bench = Bench(3_000, domain=100)
     usual = speed(bench, hf.LocalOptions(local_join="scan"), block=64, blocks=2)

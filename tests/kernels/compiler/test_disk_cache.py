@@ -12,7 +12,8 @@ from llvmlite import ir
 
 import handfast as hf
 from handfast.kernels.compiler import compile as kernels
-from handfast.kernels.compiler import disk_cache, native
+from handfast.kernels.compiler import disk_cache, native, scan
+from handfast.kernels.target import Target
 from handfast.testing import table
 
 I64 = ir.IntType(64)
@@ -26,9 +27,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     texts: list[str] = []
     really = native._compiled
 
-    def counting(text: str) -> bytes:
+    def counting(text: str, target: Target) -> bytes:
         texts.append(text)
-        return really(text)
+        return really(text, target)
 
     monkeypatch.setattr(native, "_compiled", counting)
     _as_in_a_new_process()
@@ -39,7 +40,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
 def _as_in_a_new_process() -> None:
     native._load.cache_clear()
     native._here.cache_clear()
-    for kernel in (kernels.scan_kernel, kernels.check_kernel, kernels.derive_kernel):
+    for kernel in (scan.scan_kernel, kernels.check_kernel, kernels.derive_kernel):
         kernel.cache_clear()
 
 
@@ -114,7 +115,7 @@ def test_a_file_of_another_user_is_not_loaded(compiled: list[str], monkeypatch: 
 @pytest.mark.parametrize(
     ("what", "changed"),
     [
-        ("_cpu", lambda: ("x86-64", "+sse2")),
+        ("host", lambda: Target("x86-64", "+sse2", 16)),
         ("llvmlite.__version__", "0.0.1"),
         ("binding.llvm_version_info", (1, 2, 3)),
         ("pkgutil.get_data", lambda package, file: b"another way to compile"),

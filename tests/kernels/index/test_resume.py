@@ -28,8 +28,8 @@ from tests.judges.rows import multiset, result_of
 from tests.strategies import Case
 
 SMALL = (
-    KernelSizes(run=7, pairs=8, candidates=8),
-    KernelSizes(Vectors(lanes=2, group=2), run=5, long_run=6, pairs=3, candidates=3),
+    KernelSizes(tile=64, pairs=8, sample=1, candidates=8),
+    KernelSizes(Vectors(lanes=2, group=2, block=4), tile=1, pairs=3, sample=3, rare=1, candidates=3),
 )
 
 

@@ -38,7 +38,7 @@ from handfast.cli.screen import Screen
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
 from handfast.errors import SpecError
 from handfast.flow.topology import ChainTopology
-from handfast.kernels.sizes import KernelSizes, Vectors
+from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
 MINUTES_15 = 900.0
@@ -187,7 +187,7 @@ def _local_joins(report: Report, bench: Bench, size: Size) -> dict[str, float]:
 def _simd(report: Report, bench: Bench, size: Size) -> dict[str, float]:
     runs = {
         f"{vectors.lanes} lanes": partial(scan_speed, bench, KernelSizes(vectors), block=256, blocks=size.blocks)
-        for vectors in (Vectors(lanes=1), Vectors())
+        for vectors in (Vectors(lanes=1), USUAL.vectors)
     }
     turns = in_turns(runs, size.turns)
     (_, one), (_, wide) = turns.items()

@@ -37,7 +37,7 @@ NULL_STATUS, ERROR_STATUS = 1, 2
 _FUNCTIONS = frozenset(
     {
         *(Op.SQRT, Op.SIGN, Op.FLOOR, Op.CEIL, Op.INT_DIV, Op.DATE_DIFF, Op.DATE_TRUNC, Op.YEAR, Op.QUARTER),
-        *(Op.MONTH, Op.DAY, Op.DAY_OF_WEEK, Op.HOUR, Op.MINUTE, Op.SECOND),
+        *(Op.MONTH, Op.DAY, Op.DAY_OF_WEEK, Op.HOUR, Op.MINUTE, Op.SECOND, Op.FLOAT_BELOW, Op.FLOAT_ABOVE, Op.CODE),
     }
 )
 
@@ -61,7 +61,10 @@ class Value:
 
 
 class Emitter:
-    """Emits a typed tree over `width` lanes into a builder."""
+    """Emits a typed tree over `width` lanes into a builder.
+
+    Where it is `plain`, every value is taken for what it is: nothing is NULL and nothing fails.
+    """
 
     def __init__(
         self,
@@ -69,8 +72,11 @@ class Emitter:
         width: int,
         columns: Mapping[Column, Value],
         literals: Callable[[Literal], ir.Value],
+        *,
+        plain: bool = False,
     ) -> None:
         self._b = builder
+        self._plain = plain
         self._width = width
         self._columns = columns
         self._literals = literals
@@ -79,8 +85,16 @@ class Emitter:
         """Lanes of bits: where the condition is true, neither NULL nor an error."""
         return self._is_true(self.emit(expr))
 
+    def falsehood(self, expr: Expr) -> ir.Value:
+        """Lanes of bits: where the condition is false, neither NULL nor an error."""
+        return self._is_false(self.emit(expr))
+
     def emit(self, expr: Expr) -> Value:
         """The lanes of any expression."""
+        value = self._emit(expr)
+        return Value(value.lanes) if self._plain else value
+
+    def _emit(self, expr: Expr) -> Value:
         if isinstance(expr, Column):
             return self._columns[expr]
         if isinstance(expr, Literal):
@@ -281,6 +295,10 @@ class Emitter:
             return self._whole("llvm.floor" if op is Op.FLOOR else "llvm.ceil", args[0])
         if op is Op.DATE_DIFF:  # days overflow silently, as Java's integers do
             return build.sub(*args), None
+        if op is Op.CODE:
+            return build.trunc(args[0], ints), None
+        if op in (Op.FLOAT_BELOW, Op.FLOAT_ABOVE):
+            return self._float_near(op, args[0]), None
         if op is Op.INT_DIV:
             return self._int_div(*(self._resized(arg, I64) for arg in args))
         calendar = Calendar(build, longs)
@@ -293,6 +311,22 @@ class Emitter:
             return build.trunc(calendar.part_of_time(op, time), ints), None
         days = time if types[0].kind is Kind.DATE else calendar.day_of(time)
         return build.trunc(calendar.part_of_day(op, days), ints), None
+
+    def _float_near(self, op: Op, lanes: ir.Value) -> ir.Value:
+        """Doubles as the nearest floats on one side; NaN stays what it is."""
+        build, floats, ints = self._b, ir.VectorType(ir.FloatType(), self._width), ir.VectorType(I32, self._width)
+        near = build.fptrunc(lanes, floats)
+        up = op is Op.FLOAT_ABOVE
+        wrong = build.fcmp_ordered("<" if up else ">", build.fpext(near, lanes.type), lanes)
+        bits = build.bitcast(near, ints)
+        negative = build.icmp_signed("<", bits, self._constant(ints, 0))
+        # floats of one sign are in the order of their bits
+        away, back = build.add(bits, self._constant(ints, 1)), build.sub(bits, self._constant(ints, 1))
+        next_one = build.select(negative, back, away) if up else build.select(negative, away, back)
+        is_zero = build.fcmp_ordered("==", near, self._constant(floats, 0.0))
+        least = self._constant(ints, 1 if up else -(2**31) + 1)
+        next_one = build.select(is_zero, least, next_one)
+        return build.select(wrong, build.bitcast(next_one, floats), near)
 
     def _whole(self, name: str, lanes: ir.Value) -> tuple[ir.Value, ir.Value]:
         """A double as a bigint; NaN is 0, and what is beyond fails."""

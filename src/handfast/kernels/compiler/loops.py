@@ -45,19 +45,21 @@ class Loop:
         b.position_at_end(self._end)
 
 
-@dataclass
 class While:
-    """`while going()`."""
+    """`while going() and also() …`: each is looked at only where those before it are true."""
 
-    builder: ir.IRBuilder
-    going: Callable[[], ir.Value]
+    def __init__(self, builder: ir.IRBuilder, *going: Callable[[], ir.Value]) -> None:
+        self.builder = builder
+        self.going = going
 
     def __enter__(self) -> None:
         b = self.builder
-        self._head, self._body, self._end = (b.append_basic_block() for _ in range(3))
+        *heads, self._body, self._end = (b.append_basic_block() for _ in range(len(self.going) + 2))
+        self._head = heads[0]
         b.branch(self._head)
-        b.position_at_end(self._head)
-        b.cbranch(self.going(), self._body, self._end)
+        for head, going, then in zip(heads, self.going, [*heads[1:], self._body], strict=True):
+            b.position_at_end(head)
+            b.cbranch(going(), then, self._end)
         b.position_at_end(self._body)
 
     def __exit__(self, *_: object) -> None:

@@ -13,27 +13,31 @@ import llvmlite
 from llvmlite import binding, ir
 
 from handfast.kernels.compiler import disk_cache
+from handfast.kernels.target import Target, host
 
 Native = Callable[..., int]
 
 _COMPILING = Lock()  # LLVM is not for several threads at a time
 
 
-def load(module: ir.Module, signatures: dict[str, int]) -> dict[str, Native]:
-    """The functions of a module, by name; each takes so many 64-bit words (pointers or integers) and returns one."""
+def load(module: ir.Module, signatures: dict[str, int], target: Target | None = None) -> dict[str, Native]:
+    """The functions of a module, by name; each takes so many 64-bit words (pointers or integers) and returns one.
+
+    They are made for a target that this machine can run; without one, for this machine.
+    """
     with _COMPILING:
-        return _load(str(module), tuple(signatures.items()))
+        return _load(str(module), tuple(signatures.items()), target or host())
 
 
 @lru_cache(maxsize=512)
-def _load(text: str, signatures: tuple[tuple[str, int], ...]) -> dict[str, Native]:
+def _load(text: str, signatures: tuple[tuple[str, int], ...], target: Target) -> dict[str, Native]:
     """Modules of the same text are the same code: joins whose columns only have other names share it."""
-    key = sha256(f"{_here()}\n{text}".encode()).hexdigest()
+    key = sha256(f"{_here()} {target.cpu} {target.features}\n{text}".encode()).hexdigest()
     code = disk_cache.find(key)
     if code is None:
-        code = _compiled(text)
+        code = _compiled(text, target)
         disk_cache.keep(key, code)
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine(target))
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     functions: dict[str, Native] = {}
@@ -43,9 +47,9 @@ def _load(text: str, signatures: tuple[tuple[str, int], ...]) -> dict[str, Nativ
     return functions
 
 
-def _compiled(text: str) -> bytes:
+def _compiled(text: str, target: Target) -> bytes:
     """The object file of a module."""
-    machine = _machine()
+    machine = _machine(target)
     parsed = binding.parse_assembly(text)
     parsed.verify()
     parsed.triple, parsed.data_layout = machine.triple, str(machine.target_data)
@@ -59,29 +63,22 @@ def _compiled(text: str) -> bytes:
 
 @cache
 def _here() -> str:
-    """All that decides, beside its text, what a module becomes: how this file compiles it, with what, for which CPU."""
+    """All that decides, beside its text, what a module becomes: how this file compiles it, and with what."""
     source = pkgutil.get_data("handfast.kernels.compiler", "native.py") or b""
     versions = llvmlite.__version__, binding.llvm_version_info
-    return f"{sha256(source).hexdigest()} {versions} {_target().triple} {_cpu()}"
+    return f"{sha256(source).hexdigest()} {versions} {_architecture().triple}"
 
 
 @cache
-def _target() -> binding.Target:
+def _architecture() -> binding.Target:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding.Target.from_default_triple()
 
 
-@cache
-def _cpu() -> tuple[str, str]:
-    """The CPU's name and features."""
-    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-
-
-def _machine() -> binding.TargetMachine:
+def _machine(target: Target) -> binding.TargetMachine:
     """A target machine for one engine, which owns it and frees it: two engines must not share one."""
-    name, features = _cpu()
-    return _target().create_target_machine(cpu=name, features=features, opt=3, jit=True)
+    return _architecture().create_target_machine(cpu=target.cpu, features=target.features, opt=3, jit=True)
 
 
 def _keeping(native: Native, engine: object) -> Native:

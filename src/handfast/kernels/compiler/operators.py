@@ -10,7 +10,7 @@ _NATIVE = frozenset(
         *(Op.AND, Op.OR, Op.NOT, Op.EQ, Op.LT, Op.LE, Op.SAME, Op.IS_NULL, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MOD),
         *(Op.NEG, Op.ABS, Op.CAST, Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST, Op.SQRT, Op.SIGN, Op.FLOOR, Op.CEIL),
         *(Op.INT_DIV, Op.DATE_DIFF, Op.DATE_TRUNC, Op.YEAR, Op.QUARTER, Op.MONTH, Op.DAY, Op.DAY_OF_WEEK),
-        *(Op.HOUR, Op.MINUTE, Op.SECOND),
+        *(Op.HOUR, Op.MINUTE, Op.SECOND, Op.FLOAT_BELOW, Op.FLOAT_ABOVE, Op.CODE),
     }
 )
 _EXACT_DIGITS = 15  # one correctly rounded division turns a decimal of so many digits into its double

@@ -14,7 +14,7 @@ from handfast.spec.types import Kind
 
 _SAFE = SAFE | {
     *(Op.AND, Op.OR, Op.NOT, Op.EQ, Op.LT, Op.LE, Op.SAME, Op.IS_NULL),
-    *(Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST),
+    *(Op.CASE, Op.COALESCE, Op.GREATEST, Op.LEAST, Op.CODE),
 }
 
 
@@ -40,7 +40,7 @@ class Input:
     @property
     def slot(self) -> Slot:
         """The input as a kernel sees it; computing it may fail, as by an overflow."""
-        return Slot(self.column, any(_may_fail(node) for node in walk(self.source)))
+        return Slot(self.column, any(may_fail(node) for node in walk(self.source)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ def _free_name(number: int, taken: set[str]) -> str:
     return name
 
 
-def _may_fail(node: Expr) -> bool:
+def may_fail(node: Expr) -> bool:
+    """Whether computing this node can fail, its arguments aside."""
     if not isinstance(node, Call) or node.op in _SAFE:
         return False
     exact = node.op in (Op.ADD, Op.SUB, Op.NEG, Op.ABS) and node.type.kind in (Kind.DECIMAL, Kind.DATE)
