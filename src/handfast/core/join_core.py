@@ -129,6 +129,7 @@ class JoinCore:
     def remove(self, stream: int, block: Block) -> None:
         """Let a stored block go."""
         self._segments[stream].remove(block)
+        self._segments[stream].drop()
         self._renew()
 
     def _decided(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[Block]:
@@ -203,6 +204,8 @@ class JoinCore:
             freed = segment.expire(partial(span.is_over, horizon=horizon))
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)
+            if self._finder is None:  # which may remember positions
+                segment.drop()
         self._renew()
 
     def _renew(self) -> None:

@@ -17,6 +17,7 @@ from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Columns
 from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.protocol import Index, Keys
+from handfast.kernels.pairs import PairKernels
 from handfast.plan import Pair
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ class Prober:
             pairing = self._recipe.pairing(other, to)
             runs = [self._columns(new, stream).take(members[stream]) for stream in pairing.streams]
             every = np.arange(len(members[to]))
-            rows, _ = self._check(pairing, runs[0], runs[1], (every, every.copy()))
+            rows, _ = self._check(pairing, pairing.kernels, runs[0], runs[1], (every, every.copy()))
             members = {stream: positions[rows] for stream, positions in members.items()}
         return members
 
@@ -172,8 +173,12 @@ class Prober:
             yield from self._scan(pairing, start, run, every, stored.first)
             return
         ranges = pairing.kernels.reach(pairing.side(start), pairing.view(run), pairing.view(every), stored.first)
-        for candidates in index.candidates(keys[pairing.streams], ranges):
-            yield self._checked(pairing, start, run, every, candidates)
+        candidates = index.candidates(keys[pairing.streams], ranges)
+        if pairing.settled and ranges.exact:
+            yield from candidates
+            return
+        for some in candidates:
+            yield self._checked(pairing, start, run, every, some)
 
     def _scan(self, pairing: Pairing, start: int, run: Columns, every: Columns, first: int) -> Iterator[Pairs]:
         r, s = self._ready(pairing, *_ordered(pairing, start, run, every))
@@ -183,11 +188,11 @@ class Prober:
 
     def _checked(self, pairing: Pairing, start: int, run: Columns, every: Columns, pair: Pairs) -> Pairs:
         r, s = _ordered(pairing, start, run, every)
-        return _ordered(pairing, start, *self._check(pairing, r, s, _ordered(pairing, start, *pair)))
+        candidates = _ordered(pairing, start, *pair)
+        return _ordered(pairing, start, *self._check(pairing, pairing.left, r, s, candidates))
 
-    def _check(self, pairing: Pairing, r: Columns, s: Columns, candidates: Pairs) -> Pairs:
-        literals = self._reader.literals(pairing.kernels.literals)
-        return pairing.kernels.check(*self._ready(pairing, r, s), literals, candidates)
+    def _check(self, pairing: Pairing, kernels: PairKernels, r: Columns, s: Columns, candidates: Pairs) -> Pairs:
+        return kernels.check(*self._ready(pairing, r, s), self._reader.literals(kernels.literals), candidates)
 
     def _ready(self, pairing: Pairing, r: Columns, s: Columns) -> tuple[Columns, Columns]:
         lower, upper = pairing.streams

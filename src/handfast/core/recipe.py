@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from handfast.kernels.columns import ColumnReader, Columns, Reading
 from handfast.kernels.compiler.program import Program, make_program
@@ -18,16 +18,22 @@ from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.sizes import USUAL, KernelSizes
 from handfast.kernels.strings import StringTable
 from handfast.plan import Pair, PairPlan, Plan
-from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
+from handfast.spec.expression import Call, Expr, Op, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What joins tuples of two streams: the windows, and the conditions over these two alone."""
+    """What joins tuples of two streams: the windows, and the conditions over these two alone.
+
+    `kernels` are for all conditions, `left` for those that are left to be checked on what the index proposes; `settled`
+    says that only the windows are.
+    """
 
     streams: Pair
     kernels: PairKernels
+    left: PairKernels
+    settled: bool
     conditions: PairConditions
     index: type[Index[Any]] | None
 
@@ -80,10 +86,22 @@ class Recipe:
     def _pairing(self, pair: PairPlan) -> Pairing:
         lower, upper = pair.streams
         inputs = self.program.inputs[lower], self.program.inputs[upper]
-        own = Program(inputs, self._condition(pair.streams), self._filters(pair.streams))
-        kernels = PairKernels(own, window_rule(self.plan, pair.streams), self._sizes)
+        condition, filters = self._condition(pair.streams), self._filters(pair.streams)
+        rule = window_rule(self.plan, pair.streams)
+        kernels = left = PairKernels(Program(inputs, condition, filters), rule, self._sizes)
         conditions = PairConditions(self.program, pair.equalities, pair.bands)
-        return Pairing(pair.streams, kernels, conditions, choose(self.plan.local_join, conditions))
+        index = choose(self.plan.local_join, conditions)
+        parts = conjuncts(condition)
+        if index is not None and index.certain(conditions):
+            sides = [{self._column(side) for side in equality.sides} for equality in pair.equalities]
+            parts = [part for part in parts if not (_is_equality(part) and set(part.args) in sides)]
+            left = PairKernels(Program(inputs, conjunction(parts), filters), rule, self._sizes)
+        return Pairing(pair.streams, kernels, left, not parts and not filters, conditions, index)
+
+    def _column(self, expr: Expr) -> Expr:
+        """The column that a side of an equality is computed as."""
+        (stream,) = streams_of(expr)
+        return self.program.inputs[stream][self.program.position(expr)].column
 
     def _condition(self, pair: Pair) -> Expr:
         """The conditions over these two streams alone."""
@@ -111,6 +129,10 @@ class Recipe:
         if pair.bands:
             return 1
         return 2 if any(streams_of(part) == {a, b} for part in conjuncts(self.program.condition)) else 3
+
+
+def _is_equality(part: Expr) -> TypeGuard[Call]:
+    return isinstance(part, Call) and part.op is Op.EQ
 
 
 def window_rule(plan: Plan, pair: Pair) -> WindowRule:

@@ -23,6 +23,7 @@ _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
 _LARGEST = 1 << 26  # bytes of a merged block
 _SPARE = 4096  # expired tuples that may always linger
+_LINGER = 8  # and one in so many of those that are live
 
 
 class Segment:
@@ -119,6 +120,17 @@ class Segment:
         for index in self.indexes.values():
             index.expire(self.first)
         return freed
+
+    def drop(self) -> None:
+        """Forget the expired tuples at the start, if they are many: the positions of all others become lower."""
+        count = self.first
+        if count <= self._live // _LINGER + _SPARE:
+            return
+        self._columns.drop(count)
+        self._flags.drop(count)
+        self._starts = [start - count for start in self._starts]
+        for index in self.indexes.values():
+            index.drop(count)
 
     def remove(self, block: Block) -> None:
         """Let one block go: the oldest, or one near it."""

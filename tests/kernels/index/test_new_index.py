@@ -43,6 +43,10 @@ class EveryTuple:
         return True
 
     @staticmethod
+    def certain(conditions: PairConditions) -> bool:
+        return False
+
+    @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
         return "every tuple", "it is a toy"
 
@@ -53,6 +57,9 @@ class EveryTuple:
         pass
 
     def expire(self, oldest: int) -> None:
+        pass
+
+    def drop(self, count: int) -> None:
         pass
 
     def candidates(self, keys: NoKeys, ranges: Ranges) -> Iterator[Pairs]:

@@ -15,7 +15,7 @@ from handfast.core import recipe
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.program import Input, Program
 from handfast.kernels.course import Ranges
-from handfast.kernels.index.cells import CellIndex, CellKeys
+from handfast.kernels.index.hashed import HashIndex, HashKeys
 from handfast.kernels.index.chains import FIRST_STRIDE, SECOND_STRIDE
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
@@ -62,13 +62,13 @@ def one_equality() -> PairConditions:
     return PairConditions(Program(((Input(r, r),), (Input(s, s),)), Literal(True, BOOLEAN)), (Equality((r, s)),), ())
 
 
-def keys(index: CellIndex, values: NDArray[np.int64]) -> CellKeys:
+def keys(index: HashIndex, values: NDArray[np.int64]) -> HashKeys:
     return index.keys(Columns([values], [None], np.zeros(len(values), np.int64)))
 
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_an_index_finds_each_tuple_of_a_cell_once_and_none_outside_its_range(in_order: bool) -> None:
-    probing, index = (CellIndex(one_equality(), side, USUAL.pairs) for side in (0, 1))
+    probing, index = (HashIndex(one_equality(), side, USUAL.pairs) for side in (0, 1))
     rng = np.random.default_rng(5)
     values = rng.integers(0, 20, 5_000)
     for start in range(0, 5_000, 700):

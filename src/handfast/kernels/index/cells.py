@@ -59,7 +59,11 @@ class CellIndex:
 
     @staticmethod
     def serves(conditions: PairConditions) -> bool:
-        return bool(conditions.equalities or conditions.bands)
+        return bool(conditions.bands)
+
+    @staticmethod
+    def certain(conditions: PairConditions) -> bool:
+        return False
 
     @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
@@ -89,6 +93,14 @@ class CellIndex:
 
     def expire(self, oldest: int) -> None:
         pass  # a search ends where its range begins, so what has expired is never reached
+
+    def drop(self, count: int) -> None:
+        stored, present = self._stored[count : self._count].copy(), self._present[count : self._count].copy()
+        self._count -= count
+        self._wild.drop(count)
+        self._heads[:] = -1
+        self._present[: self._count] = present
+        self._loops.insert(stored, present, 0, self._heads, self._links, self._stored)
 
     def candidates(self, keys: CellKeys, ranges: Ranges) -> Iterator[Pairs]:
         yield from self._in_cells(keys, ranges)

@@ -59,6 +59,11 @@ class Index(Protocol[K]):
         ...
 
     @staticmethod
+    def certain(conditions: PairConditions) -> bool:
+        """Whether all that is proposed fulfils the equalities, so that these need not be checked."""
+        ...
+
+    @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
         """What `hf.explain` says of the index over these conditions, and why it was chosen."""
         ...
@@ -73,6 +78,10 @@ class Index(Protocol[K]):
 
     def expire(self, oldest: int) -> None:
         """Forget the tuples before this position, if that saves anything: no range begins before it any more."""
+        ...
+
+    def drop(self, count: int) -> None:
+        """Forget the first so many positions, no range begins in them: all others are lower by so many from now on."""
         ...
 
     def candidates(self, keys: K, ranges: Ranges) -> Iterator[Pairs]:

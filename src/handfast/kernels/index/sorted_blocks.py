@@ -8,7 +8,7 @@ sweep, but none grows longer than the windows that are probed: a tuple meets onl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,10 @@ class SortedBlocks:
         return bool(conditions.bands)
 
     @staticmethod
+    def certain(conditions: PairConditions) -> bool:
+        return False
+
+    @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
         by = "the equalities and the first band" if conditions.equalities else "the first band"
         return f"merge of blocks sorted by {by}", "it was asked for"
@@ -108,6 +112,14 @@ class SortedBlocks:
     def expire(self, oldest: int) -> None:
         self._oldest = oldest
         self._blocks = [block for block in self._blocks if block.last >= oldest]
+
+    def drop(self, count: int) -> None:
+        self._blocks = [
+            replace(block, positions=block.positions - count, first=block.first - count, last=block.last - count)
+            for block in self._blocks
+        ]
+        self._oldest, self._count = self._oldest - count, self._count - count
+        self._wild.drop(count)
 
     def candidates(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
         yield from self._in_blocks(keys, ranges)
