@@ -41,7 +41,7 @@ RESULT = Path(__file__).parent / "results" / "indexes.json"
 SEED = 5
 BAND_ON = "r.x BETWEEN s.a - 10 AND s.a + 10 AND r.y BETWEEN s.b - 10. AND s.b + 10."
 IDS = "r.id AS r, s.id AS s"
-_FILL = 1 << 19  # tuples of a block by which a window is filled
+_PIECES = 32  # blocks of a window that is filled: a session merges its blocks up to about that size
 
 Numbers = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
@@ -69,6 +69,12 @@ class Load:
     def window(self) -> int:
         """Tuples of a full window."""
         return self.rate * self.seconds
+
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """Where each block of a window that is filled begins, and how many tuples it has."""
+        step = -(-self.window // _PIECES)
+        return [(start, min(step, self.window - start)) for start in range(0, self.window, step)]
 
     @property
     def lateness(self) -> int:
@@ -192,8 +198,8 @@ def filled(load: Load) -> Session:
     plan = core.join.plan
     blocks: list[list[Block]] = [[], []]
     for number, name in enumerate("rs"):
-        for start in range(0, load.window, _FILL):
-            batch = as_batch(load.table(name, start, min(_FILL, load.window - start)))
+        for start, count in load.pieces:
+            batch = as_batch(load.table(name, start, count))
             block, _ = split(plan.join, number, batch)
             assert block is not None
             blocks[number].append(block)
@@ -283,7 +289,7 @@ def check_large(slid: Slid, warm: int = 4) -> None:
 
 def joined(load: Load, name: str, push: int, pushes: int) -> Arrays:
     """All tuples of a stream that a run has had."""
-    pieces = [load.arrays(name, start, min(_FILL, load.window - start)) for start in range(0, load.window, _FILL)]
+    pieces = [load.arrays(name, start, count) for start, count in load.pieces]
     pieces += [load.arrays(name, load.window + k * push, push) for k in range(pushes)]
     return {column: np.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
 

@@ -176,9 +176,11 @@ class Prober:
         candidates = index.candidates(keys[pairing.streams], ranges)
         if pairing.settled and ranges.exact:
             yield from candidates
-            return
-        for some in candidates:
-            yield self._checked(pairing, start, run, every, some)
+        else:
+            for some in candidates:
+                yield self._checked(pairing, pairing.left, start, run, every, some)
+        for some in index.unplaced(keys[pairing.streams], ranges):
+            yield self._checked(pairing, pairing.kernels, start, run, every, some)
 
     def _scan(self, pairing: Pairing, start: int, run: Columns, every: Columns, first: int) -> Iterator[Pairs]:
         r, s = self._ready(pairing, *_ordered(pairing, start, run, every))
@@ -186,10 +188,12 @@ class Prober:
         for pair in pairing.kernels.scan(r, s, self._reader.literals(pairing.kernels.literals), oldest):
             yield _ordered(pairing, start, *pair)
 
-    def _checked(self, pairing: Pairing, start: int, run: Columns, every: Columns, pair: Pairs) -> Pairs:
+    def _checked(
+        self, pairing: Pairing, kernels: PairKernels, start: int, run: Columns, every: Columns, pair: Pairs
+    ) -> Pairs:
         r, s = _ordered(pairing, start, run, every)
         candidates = _ordered(pairing, start, *pair)
-        return _ordered(pairing, start, *self._check(pairing, pairing.left, r, s, candidates))
+        return _ordered(pairing, start, *self._check(pairing, kernels, r, s, candidates))
 
     def _check(self, pairing: Pairing, kernels: PairKernels, r: Columns, s: Columns, candidates: Pairs) -> Pairs:
         return kernels.check(*self._ready(pairing, r, s), self._reader.literals(kernels.literals), candidates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any
 
 from handfast.kernels.columns import ColumnReader, Columns, Reading
 from handfast.kernels.compiler.program import Program, make_program
@@ -18,7 +18,7 @@ from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.sizes import USUAL, KernelSizes
 from handfast.kernels.strings import StringTable
 from handfast.plan import Pair, PairPlan, Plan
-from handfast.spec.expression import Call, Expr, Op, conjunction, conjuncts, streams_of
+from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
 
 
@@ -89,19 +89,19 @@ class Recipe:
         condition, filters = self._condition(pair.streams), self._filters(pair.streams)
         rule = window_rule(self.plan, pair.streams)
         kernels = left = PairKernels(Program(inputs, condition, filters), rule, self._sizes)
-        conditions = PairConditions(self.program, pair.equalities, pair.bands)
+        parts = tuple(conjuncts(condition))
+        conditions = PairConditions(self.program, pair.equalities, pair.bands, parts)
         index = choose(self.plan.local_join, conditions)
-        parts = conjuncts(condition)
-        if index is not None and index.certain(conditions):
-            sides = [{self._column(side) for side in equality.sides} for equality in pair.equalities]
-            parts = [part for part in parts if not (_is_equality(part) and set(part.args) in sides)]
-            left = PairKernels(Program(inputs, conjunction(parts), filters), rule, self._sizes)
-        return Pairing(pair.streams, kernels, left, not parts and not filters, conditions, index)
+        unknown = index.left(conditions) if index is not None else parts
+        if unknown != parts:
+            read = inputs if unknown or filters else ((), ())
+            left = PairKernels(Program(read, conjunction(unknown), filters), rule, self._sizes)
+        return Pairing(pair.streams, kernels, left, not unknown and not filters, conditions, index)
 
-    def _column(self, expr: Expr) -> Expr:
-        """The column that a side of an equality is computed as."""
-        (stream,) = streams_of(expr)
-        return self.program.inputs[stream][self.program.position(expr)].column
+    @property
+    def reads_values(self) -> bool:
+        """Whether more than the stamps of stored tuples is read, even if an index can place all of them."""
+        return len(self.pairings) > 1 or not all(own.settled for own in self.pairings.values())
 
     def _condition(self, pair: Pair) -> Expr:
         """The conditions over these two streams alone."""
@@ -129,10 +129,6 @@ class Recipe:
         if pair.bands:
             return 1
         return 2 if any(streams_of(part) == {a, b} for part in conjuncts(self.program.condition)) else 3
-
-
-def _is_equality(part: Expr) -> TypeGuard[Call]:
-    return isinstance(part, Call) and part.op is Op.EQ
 
 
 def window_rule(plan: Plan, pair: Pair) -> WindowRule:

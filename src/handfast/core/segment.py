@@ -15,6 +15,7 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.course import Positions
 from handfast.kernels.growing import Growing, GrowingColumns
 from handfast.kernels.index.protocol import Index, Keys
+from handfast.kernels.taking import Blocks
 from handfast.plan import Pair
 
 Marks = NDArray[np.bool_]
@@ -42,6 +43,7 @@ class Segment:
         self._flags = Growing(np.dtype(np.uint8))
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
+        self._known: Blocks | None = None
         self._torn = False  # a merged block's tuples do not stand side by side
 
     @property
@@ -97,6 +99,7 @@ class Segment:
             index.insert(keys[pair])
         self.blocks.append(block)
         self.marks.append(marks)
+        self._known = None
         self._live += len(block)
 
     @property
@@ -111,6 +114,9 @@ class Segment:
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
         over = [is_over(block) for block in self.blocks]
+        if not any(over):
+            return []
+        self._known = None
         kept = [k for k, gone in enumerate(over) if not gone]
         freed = [block for block, gone in zip(self.blocks, over, strict=True) if gone]
         self.blocks = [self.blocks[k] for k in kept]
@@ -129,6 +135,7 @@ class Segment:
         self._columns.drop(count)
         self._flags.drop(count)
         self._starts = [start - count for start in self._starts]
+        self._known = None
         for index in self.indexes.values():
             index.drop(count)
 
@@ -137,6 +144,7 @@ class Segment:
         k = next((k for k, held in enumerate(self.blocks) if held is block), None)
         assert k is not None, "only what is stored can be removed"
         del self.blocks[k], self.marks[k], self._starts[k]
+        self._known = None
         self._live -= len(block)
         for index in self.indexes.values():
             index.expire(self.first)
@@ -157,18 +165,36 @@ class Segment:
             self.blocks[end - _FAN : end] = [Block.concat(run)]
             self.marks[end - _FAN : end] = [np.concatenate(self.marks[end - _FAN : end])]
             self._starts[end - _FAN : end] = [start]
+            self._known = None
             end = len(self.blocks)
 
-    def take(self, positions: Positions, places: list[int]) -> pa.RecordBatch:
+    def take(self, positions: Positions, places: list[int]) -> list[pa.Array]:
         """The stored tuples at these positions: the columns with these places."""
-        owners = self._owners(positions)
-        starts = np.array(self._starts)
-        return gather([block.batch.select(places) for block in self.blocks], owners, positions - starts[owners])
+        together = self._together
+        quick = [place for place in places if together.takes(place)]
+        others = [place for place in places if place not in quick]
+        positions = np.ascontiguousarray(positions)
+        owners = together.owners(positions) if quick else None
+        columns = {place: together.take(place, owners, positions) for place in quick}
+        if others:
+            numbers, starts = self._owners(positions), np.array(self._starts)
+            batches = [block.batch.select(others) for block in self.blocks]
+            columns |= zip(others, gather(batches, numbers, positions - starts[numbers]).columns, strict=True)
+        return [columns[place] for place in places]
 
-    def grouped(self, positions: Positions) -> Positions | None:
-        """An order of these positions in which those of a block stand together; None if they already do."""
+    def grouped(self, positions: Positions, places: list[int]) -> Positions | None:
+        """An order in which positions are taken fast, with the columns with these places; None if any is as good."""
+        if all(map(self._together.takes, places)):
+            return None
         owners = self._owners(positions)
         return None if goes_up(owners) else np.argsort(owners, kind="stable")
+
+    @property
+    def _together(self) -> Blocks:
+        """The blocks as values are taken from them: known as long as the blocks are the same."""
+        if self._known is None:
+            self._known = Blocks(tuple(self.blocks), np.array(self._starts, np.int64))
+        return self._known
 
     def settle(self, positions: Positions) -> Positions:
         """Mark these tuples as settled; give back those that were not settled before, each once."""

@@ -45,7 +45,7 @@ class Growing:
     def _make_room(self, needed: int) -> None:
         """Move the values to the start of the array, or to a larger one if too few were dropped to make that worth it."""
         if self._start * _WORTH < self._count or needed + needed // _WORTH > len(self._array):
-            grown = np.empty(needed + needed // (2 if self._start == 0 else _WORTH), self._array.dtype)
+            grown = np.empty(needed + needed // 2, self._array.dtype)
             grown[: self._count] = self.values
             self._array = grown
         else:

@@ -17,6 +17,7 @@ from handfast.kernels.course import Pairs, Ranges
 from handfast.kernels.index.choice import INDEXES
 from handfast.kernels.index.protocol import Index, PairConditions
 from handfast.plan import LOCAL_JOINS, SCAN
+from handfast.spec.expression import Expr
 from handfast.spec.join import HOW
 from tests.agreement.runs import local_bounded, local_steps_and_close
 from tests.judges.rows import multiset, result_of
@@ -28,6 +29,7 @@ class NoKeys:
     """All that is known of tuples is how many they are."""
 
     dead: NDArray[np.bool_]
+    some_unplaced: bool = False
 
 
 class EveryTuple:
@@ -43,8 +45,8 @@ class EveryTuple:
         return True
 
     @staticmethod
-    def certain(conditions: PairConditions) -> bool:
-        return False
+    def left(conditions: PairConditions) -> tuple[Expr, ...]:
+        return conditions.parts
 
     @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
@@ -66,6 +68,9 @@ class EveryTuple:
         for places, found in ranges.every_pair():
             EveryTuple.proposed += len(places)
             yield places, found
+
+    def unplaced(self, keys: NoKeys, ranges: Ranges) -> Iterator[Pairs]:
+        return iter(())
 
 
 class EverySecondTuple(EveryTuple):

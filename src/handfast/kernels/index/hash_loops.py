@@ -95,7 +95,8 @@ def probe_together(  # type: ignore[no-untyped-def]
     """Search the lists of many probing tuples side by side, from the newest number down to each one's start.
 
     While one walk waits for memory, the others of its group go on: `lanes` and `at` are the walks of the group that
-    are not over, and their numbers. `shift` is the number of position 0. `state` is the group and how many of its
+    are not over, and their numbers. Nothing branches on what is found, which no CPU can foresee: a pair and a walk are
+    written in any case, and stay if they are counted. `shift` is the number of position 0. `state` is the group and how many of its
     walks go on, -1 if none has begun: where to go on when the output is full.
     """
     slots, room = heads.shape[0], nodes.shape[0] // WORDS
@@ -111,11 +112,10 @@ def probe_together(  # type: ignore[no-untyped-def]
             for k in range(group, stop):
                 i = order[k]
                 number = np.int64(heads[_slot(keys[i], slots)])
-                if number >= starts[i] + shift:
-                    prefetch(nodes, WORDS * _place(number, ring, room))
-                    lanes[live] = i
-                    at[live] = number
-                    live += 1
+                prefetch(nodes, WORDS * _place(number, ring, room))
+                lanes[live] = i
+                at[live] = number
+                live += number >= starts[i] + shift
         while live > 0:
             if n + live > capacity:
                 state[0], state[1] = group, live
@@ -124,16 +124,14 @@ def probe_together(  # type: ignore[no-untyped-def]
             for k in range(live):
                 i, number = lanes[k], at[k]
                 place = _place(number, ring, room)
-                if _key(nodes, place) == keys[i]:
-                    places[n] = i
-                    found[n] = number - shift
-                    n += 1
+                places[n] = i
+                found[n] = number - shift
+                n += _key(nodes, place) == keys[i]
                 number = np.int64(np.int32(nodes[WORDS * place + 2]))
-                if number >= starts[i] + shift:
-                    prefetch(nodes, WORDS * _place(number, ring, room))
-                    lanes[left] = i
-                    at[left] = number
-                    left += 1
+                prefetch(nodes, WORDS * _place(number, ring, room))
+                lanes[left] = i
+                at[left] = number
+                left += number >= starts[i] + shift
             live = left
         live = -1
         group += size

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +18,16 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.keys import Numbers, equal_keys
 from handfast.kernels.index.protocol import PairConditions
-from handfast.spec.types import Kind, Type
+from handfast.spec.expression import Call, Expr, Op
+from handfast.spec.types import Kind
 
 _ROOM = 1024  # tuples that an empty index has room for
 _TOGETHER = 64  # probing tuples whose lists are searched side by side
 _FAR = 1 << 30  # numbers are counted from a later base when they are as far from it: they must fit in 32 bits
 # values of these types are equal if and only if the numbers are that they are kept as
-_PLAIN = {Kind.BOOLEAN, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.STRING, Kind.BINARY, Kind.DATE} | {
-    Kind.TIMESTAMP,
-    Kind.TIMESTAMP_NTZ,
+_PLAIN = {
+    *(Kind.BOOLEAN, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.STRING, Kind.BINARY),
+    *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ),
 }
 
 
@@ -36,6 +38,7 @@ class HashKeys:
     numbers: Numbers
     dead: NDArray[np.bool_]
     alive: bool  # whether all have keys
+    some_unplaced: bool = False
 
 
 class _Room:
@@ -68,7 +71,7 @@ class HashIndex:
 
         self._loops = hash_loops
         self._positions = [conditions.program.position(equality.sides[side]) for equality in conditions.equalities]
-        self._certain = self.certain(conditions)
+        self._plain = _is_plain(conditions)
         self._capacity = capacity
         self._rooms: list[_Room] = []  # of probes that are over; a probe may begin while another one is under way
         # in numbers, counted from the base: a position is a number from `shift` on
@@ -83,9 +86,12 @@ class HashIndex:
         return bool(conditions.equalities) and not conditions.bands
 
     @staticmethod
-    def certain(conditions: PairConditions) -> bool:
-        types = [side.type for equality in conditions.equalities for side in equality.sides]
-        return len(types) == 2 and types[0] == types[1] and types[0].kind in _PLAIN
+    def left(conditions: PairConditions) -> tuple[Expr, ...]:
+        if not _is_plain(conditions):
+            return conditions.parts
+        (equality,) = conditions.equalities
+        sides = {conditions.program.column(side) for side in equality.sides}
+        return tuple(part for part in conditions.parts if not (_is_equality(part) and set(part.args) == sides))
 
     @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
@@ -96,7 +102,7 @@ class HashIndex:
         )
 
     def keys(self, columns: Columns) -> HashKeys:
-        if not self._certain:
+        if not self._plain:
             numbers, dead = equal_keys(columns, self._positions)
             return HashKeys(numbers, dead, not dead.any())
         (position,) = self._positions
@@ -131,6 +137,9 @@ class HashIndex:
         else:
             yield from self._in_turn(keys.numbers, order, ranges, room)
         self._rooms.append(room)
+
+    def unplaced(self, keys: HashKeys, ranges: Ranges) -> Iterator[Pairs]:
+        return iter(())  # a tuple has a key, or is dead
 
     def _together(self, numbers: Numbers, order: Positions, ranges: Ranges, room: _Room) -> Iterator[Pairs]:
         state = np.array([0, -1], np.int64)
@@ -174,3 +183,13 @@ class HashIndex:
         amount = self._ring
         self._loops.rebase(amount, self._heads, self._nodes)
         self._shift, self._oldest, self._stop = self._shift - amount, self._oldest - amount, self._stop - amount
+
+
+def _is_plain(conditions: PairConditions) -> bool:
+    """Whether tuples match by the equality if and only if their numbers are equal."""
+    types = [side.type for equality in conditions.equalities for side in equality.sides]
+    return len(types) == 2 and types[0] == types[1] and types[0].kind in _PLAIN
+
+
+def _is_equality(part: Expr) -> TypeGuard[Call]:
+    return isinstance(part, Call) and part.op is Op.EQ

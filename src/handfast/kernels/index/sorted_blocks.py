@@ -19,6 +19,7 @@ from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.index.wild import WildTuples
+from handfast.spec.expression import Expr
 
 _BASIC = 128  # tuples of a basic block
 _FAN = 8  # so many neighbouring blocks of one size become one
@@ -38,6 +39,10 @@ class SortKeys:
     @property
     def dead(self) -> NDArray[np.bool_]:
         return self.plain.dead
+
+    @property
+    def some_unplaced(self) -> bool:
+        return bool(self.plain.wild.any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,8 @@ class SortedBlocks:
         return bool(conditions.bands)
 
     @staticmethod
-    def certain(conditions: PairConditions) -> bool:
-        return False
+    def left(conditions: PairConditions) -> tuple[Expr, ...]:
+        return conditions.parts
 
     @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
@@ -122,8 +127,10 @@ class SortedBlocks:
         self._wild.drop(count)
 
     def candidates(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
-        yield from self._in_blocks(keys, ranges)
-        yield from self._wild.candidates(keys.plain, ranges)
+        return self._in_blocks(keys, ranges)
+
+    def unplaced(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
+        return self._wild.candidates(keys.plain, ranges)
 
     def _in_blocks(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
         groups, low, high = keys.plain.groups, keys.low, keys.high

@@ -27,7 +27,7 @@ class WildTuples:
         """Forget the first so many positions: all others are lower by so many."""
         positions: Positions = self._positions.values  # type: ignore[assignment]
         self._positions.drop(int(np.searchsorted(positions, count)))
-        self._positions.values[:] -= count  # type: ignore[operator]
+        self._positions.values[:] = positions[len(positions) - len(self._positions) :] - count
         self._count -= count
 
     def candidates(self, keys: ConditionKeys, ranges: Ranges) -> Iterator[Pairs]:
