@@ -14,8 +14,8 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import handfast as hf
 from benchmarks.trigger import setting
-from handfast.cli.bench.measure import Ratio, quantile
+from handfast.cli.bench.measure import Ratio
 from handfast.core.join_core import JoinCore
 from handfast.core.manifest import Manifest
 from handfast.engines.local.low_latency import LowLatency
@@ -175,8 +175,8 @@ class Slid:
     def __str__(self) -> str:
         memory = f", {self.resident / self.raw:.2f} × raw" if self.raw else ""
         return (
-            f"{self.per_stream:,.0f} tuples/s/stream, {1e3 * statistics.median(self.cpu):.2f} ms a push of {self.push:,}"
-            f" (slowest {self.worst:.1f} ×), {self.matches / (self.push * len(self.cpu)):.2f} matches a tuple{memory}"
+            f"{self.per_stream:,.0f} tuples/s/stream, {1e3 * statistics.median(self.cpu):.2f} ms a push of "
+            f"{self.push:,} (slowest {self.worst:.1f} ×), {self.matches / (self.push * len(self.cpu)):.2f} matches a tuple{memory}"
         )
 
 
@@ -302,3 +302,144 @@ def _pairs(load: Load, probing: Arrays, stored: Arrays, first: int, until: int |
     key, at = probing["k"][first:] * room, probing["ts"][first:] + length
     found = np.searchsorted(own, key + at + length, "left") - np.searchsorted(own, key + at - length, "right")
     return int(found.sum())
+
+
+# -- against peers ----------------------------------------------------------------------------------------------------
+
+
+def bounded(rows: int, on: str, turns: int) -> dict[str, Any]:
+    """CPU of a join of two bounded tables, over that of each peer in the same turn; all find as many matches."""
+    length = rows  # microseconds: a tuple meets twice as many others, at the most
+    load = Load(on, 1_000_000, max(1, rows // 1_000_000), select=IDS)
+    r, s = load.table("r", 0, rows), load.table("s", 0, rows)
+    runs = {"handfast": lambda: _ours(load, r, s, length), **_peers(on, r, s, length)}
+    found = {name: run() for name, run in runs.items()}
+    assert len(set(found.values())) == 1, f"They do not find the same: {found}"
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(turns):
+        for name, run in runs.items():
+            start = time.process_time()
+            run()
+            spent[name].append(time.process_time() - start)
+    medians = {name: statistics.median(own) for name, own in spent.items()}
+    best = min((name for name in runs if name != "handfast"), key=medians.__getitem__)
+    ratio = Ratio.of(spent["handfast"], spent[best])
+    print(f"{rows:,} × {rows:,}, {on}: {ratio} of the CPU of {best}; seconds {medians}", flush=True)
+    return {"rows": rows, "on": on, "matches": found["handfast"], "CPU s": medians, "best peer": best} | asdict(ratio)
+
+
+def _ours(load: Load, r: pa.Table, s: pa.Table, length: int) -> int:
+    options = hf.LocalOptions(cores=1)
+    joined = hf.join(
+        {"r": r, "s": s}, on=load.on, window=f"{length} microseconds", time="ts", select=IDS, options=options
+    )
+    return len(joined)
+
+
+def _peers(on: str, r: pa.Table, s: pa.Table, length: int) -> dict[str, Callable[[], int]]:
+    left, right = (pl.from_arrow(table.set_column(0, "ts", table["ts"].cast(pa.int64()))) for table in (r, s))
+    assert isinstance(left, pl.DataFrame) and isinstance(right, pl.DataFrame)
+    near = (pl.col("ts") - pl.col("ts_right")).abs() < length
+    inside = "abs(epoch_us(r.ts) - epoch_us(s.ts)) < " + str(length)
+    if "k" in on:
+        query = f"SELECT {IDS} FROM r JOIN s ON {on} AND {inside}"
+        return {
+            "Polars": lambda: left.join(right, on="k").filter(near).select(r="id", s="id_right").height,
+            "DuckDB": lambda: _duckdb(query, r, s),
+        }
+    # buckets as wide as the band, by hand: on both sides of the first column, and of the second
+    buckets = {"cx": pl.col("x") // 21, "cy": (pl.col("y") / 21).floor().cast(pl.Int64)}
+    spread = right.with_columns(cx=pl.col("a") // 21, cy=(pl.col("b") / 21).floor().cast(pl.Int64))
+    shifts = [(dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
+
+    def polars() -> int:
+        copies = pl.concat([spread.with_columns(cx=pl.col("cx") + dx, cy=pl.col("cy") + dy) for dx, dy in shifts])
+        band = (pl.col("x") - pl.col("a")).is_between(-10, 10) & (pl.col("y") >= pl.col("b") - 10.0)
+        joined = left.with_columns(**buckets).join(copies, on=["cx", "cy"])
+        return joined.filter(near & band & (pl.col("y") <= pl.col("b") + 10.0)).select(r="id", s="id_right").height
+
+    query = (
+        "WITH a AS (SELECT *, x // 21 AS cx, floor(y / 21)::BIGINT AS cy FROM r), "
+        "b AS (SELECT s.*, a // 21 + dx AS cx, floor(b / 21)::BIGINT + dy AS cy FROM s, (VALUES (-1), (0), (1)) u(dx), (VALUES (-1), (0), (1)) v(dy)) "
+        f"SELECT r.id AS r, s.id AS s FROM a AS r JOIN b AS s ON r.cx = s.cx AND r.cy = s.cy AND {on} AND {inside}"
+    )
+    return {"Polars": polars, "DuckDB": lambda: _duckdb(query, r, s)}
+
+
+def _duckdb(query: str, r: pa.Table, s: pa.Table) -> int:
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        connection.register("r", r)
+        connection.register("s", s)
+        return int(connection.sql(query).to_arrow_table().num_rows)
+
+
+# -- all --------------------------------------------------------------------------------------------------------------
+
+EQUALITY = Load("r.k = s.k", 1_000_000, 1)
+BAND = Load(BAND_ON, 10_000, 60)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that is measured, and the tuples/s/stream that are wanted."""
+
+    load: Load
+    push: int
+    pushes: int
+    goal: int | None = None
+
+
+def measured(band_rate: int) -> dict[str, Measured]:
+    """The runs by name; CellJoin's windows of 15 minutes at this rate."""
+    long = replace(BAND, rate=band_rate, seconds=900)
+    return {
+        "equality, 1 M": Measured(EQUALITY, 100_000, 15, 5_000_000),
+        "equality, 1 M, pushes of 10,000": Measured(EQUALITY, 10_000, 150, 1_500_000),
+        "equality, 1 M, every column": Measured(replace(EQUALITY, select=None), 100_000, 15),
+        "equality, 1 M, Zipf 1.2": Measured(replace(EQUALITY, values="zipf"), 100_000, 15),
+        "equality, 1 M, 10% out of order": Measured(replace(EQUALITY, disorder=0.1), 100_000, 15),
+        "equality, 30 M": Measured(replace(EQUALITY, seconds=30), 100_000, 15, 2_500_000),
+        "band, 1 minute": Measured(BAND, 10_000, 30),
+        "band, 1 minute, pushes of 1,000": Measured(BAND, 1_000, 100),
+        "band, 1 minute, clustered": Measured(replace(BAND, values="clustered"), 10_000, 30),
+        "band, 1 minute, 10% out of order": Measured(replace(BAND, disorder=0.1), 10_000, 30),
+        "band, 15 minutes": Measured(long, band_rate, 6, band_rate),
+        "band, 15 minutes, every column": Measured(replace(long, select=None), band_rate, 6),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="the runs whose names contain this text; `bounded` for the peers")
+    parser.add_argument("--band-rate", type=int, default=10_000, help="tuples a second of the 15-minute windows")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--save", type=Path, nargs="?", const=RESULT, help=f"write {RESULT.name}, or another file")
+    asked = parser.parse_args()
+    small = replace(EQUALITY, rate=1_000, seconds=2), replace(BAND, rate=1_000, seconds=3)
+    for load in small:
+        for change in ({}, {"disorder": 0.1}, {"values": "zipf" if "k" in load.on else "clustered"}):
+            check_small(replace(load, **change))
+    runs: dict[str, dict[str, Any]] = {}
+    for name, own in measured(asked.band_rate).items():
+        if asked.only in name:
+            slid = slide(own.load, own.push, own.pushes)
+            if own.load.select is not None:
+                check_large(slid)
+            print(f"{name}: {slid}", flush=True)
+            runs[name] = slid.result | {"goal": own.goal}
+    peers = []
+    if asked.only in "bounded":
+        peers.append(bounded(2_000_000, BAND_ON, asked.turns) | {"goal": 0.25})
+        peers.append(bounded(2_000_000, "r.k = s.k", asked.turns) | {"goal": 0.4})
+        peers.append(bounded(200_000, "r.k = s.k", asked.turns) | {"goal": 1.2})
+    if asked.save:
+        question = (__doc__ or "").splitlines()[0]
+        result = {"question": question, "seed": SEED, **setting(), "sliding": runs, "bounded": peers}
+        asked.save.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    met = all(own["goal"] is None or own["tuples/s/stream"] >= own["goal"] for own in runs.values())
+    sys.exit(0 if met and all(own["median"] <= own["goal"] for own in peers) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -69,6 +69,10 @@ class _Ordered:
     """The tuples of one stream, sorted by rank, or by time where they are not stamped; rows are not copied yet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
+        self._whole = blocks[0] if len(blocks) == 1 and goes_up(_places(blocks[0])) else None
+        if self._whole is not None:
+            self.places, self.times = _places(self._whole), self._whole.times
+            return
         self._batches = [block.batch for block in blocks]
         counts = [len(block) for block in blocks]
         owners, rows = np.repeat(np.arange(len(blocks)), counts), _joined([np.arange(count) for count in counts])
@@ -83,9 +87,17 @@ class _Ordered:
 
     def slice(self, start: int, stop: int) -> Block:
         """The tuples from `start` up to `stop`."""
+        if self._whole is not None:
+            return self._whole.slice(start, stop)
         part = slice(start, stop)
         batch = gather(self._batches, self._owners[part], self._rows[part])
         return Block(batch, self.times[part], self._flags[part], tuple(own[part] for own in self._seen))
+
+
+def _places(block: Block) -> NDArray[np.int64]:
+    """What tuples are sorted by: their rank, or their time where they are not stamped."""
+    places: NDArray[np.int64] = np.sum(block.seen, axis=0) if block.seen else block.times
+    return places
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

@@ -57,7 +57,7 @@ class Blocks:
 
     @cached_property
     def _pages(self) -> tuple[Owners, int, Positions]:
-        """By page, the block that its first position lies in; the bits of a position in its page; starts, with an end."""
+        """By page, the block of its first position; the bits of a position in its page; the starts, with an end."""
         stop = int(self.starts[-1]) + len(self.blocks[-1])
         bits = max(4, (stop // _PAGES).bit_length())
         begins = np.maximum(np.arange((stop >> bits) + 1, dtype=np.int64) << bits, self.starts[0])

@@ -16,7 +16,6 @@ from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.program import Input, Program
 from handfast.kernels.course import Ranges
 from handfast.kernels.index.hashed import HashIndex, HashKeys
-from handfast.kernels.index.chains import FIRST_STRIDE, SECOND_STRIDE
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.plan import LOCAL_JOINS
@@ -48,12 +47,6 @@ def test_the_result_does_not_depend_on_the_sizes_of_kernels(seed: int, monkeypat
     for local_join in LOCAL_JOINS:
         found = hf.join(case.tables, **case.kwargs, options=hf.LocalOptions(cores=case.cores, local_join=local_join))
         assert case.expected() == multiset(result_of(found)), f"{local_join}, seed {seed}"
-
-
-def test_cells_of_neighbouring_buckets_never_coincide() -> None:
-    # a probe visits up to three buckets in each of two dimensions: no two of these cells may be one
-    offsets = {(b * FIRST_STRIDE + c * SECOND_STRIDE) % 2**64 for b in range(-3, 4) for c in range(-3, 4)}
-    assert 49 == len(offsets)
 
 
 def one_equality() -> PairConditions:

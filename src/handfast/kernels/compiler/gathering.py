@@ -30,10 +30,7 @@ def gather_kernel(width: int, owned: bool) -> Native:
     bases, owners, positions, out, count = function.args
     only = None if owned else read(b, bases, I64, _ZERO)
     with Loop(b, _ZERO, count, _ONE) as loop:
-        if only is None:
-            base = read(b, bases, I64, b.zext(read(b, owners, I32, loop.position), I64))
-        else:
-            base = only
+        base = read(b, bases, I64, b.zext(read(b, owners, I32, loop.position), I64)) if only is None else only
         position = read(b, positions, I64, loop.position)
         if width == BITS:
             bit = b.add(base, position)
@@ -63,7 +60,7 @@ def owner_kernel() -> Native:
 
         def ends_before() -> ir.Value:
             behind = read(b, starts, I64, b.add(b.load(owner, typ=I64), _ONE))
-            return b.icmp_signed("<=", behind, position)  # noqa: B023 - emitted within this turn
+            return b.icmp_signed("<=", behind, position)
 
         with While(b, ends_before):
             b.store(b.add(b.load(owner, typ=I64), _ONE), owner)
@@ -90,7 +87,7 @@ def place_kernel(right: bool) -> Native:
             at = b.load(place, typ=I64)
             inside = b.icmp_signed("<", at, last)
             safe = b.select(inside, at, first)
-            below = b.icmp_signed("<=" if right else "<", read(b, column, I64, safe), bound)  # noqa: B023
+            below = b.icmp_signed("<=" if right else "<", read(b, column, I64, safe), bound)
             return b.and_(inside, below)
 
         with While(b, goes_on):

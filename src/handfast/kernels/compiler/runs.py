@@ -11,7 +11,7 @@ from functools import lru_cache
 from llvmlite import ir
 
 from handfast.kernels.compiler.access import ColumnLanes, Literals, entry, pointer, read, read_lanes
-from handfast.kernels.compiler.codegen import I1, I64, Emitter, Value, call_intrinsic, splat
+from handfast.kernels.compiler.codegen import I1, I64, Emitter, Value, call_intrinsic, element, splat
 from handfast.kernels.compiler.loops import Loop, While
 from handfast.kernels.compiler.native import Native, load
 from handfast.kernels.compiler.program import Slot
@@ -21,6 +21,7 @@ I32 = ir.IntType(32)
 _ONE, _ZERO = ir.Constant(I64, 1), ir.Constant(I64, 0)
 
 LANES = 8
+_AHEAD = 8  # so many runs before its turn what a run reads is fetched
 RUN_WORDS = 15
 # a pane's words, in this order: number of position 0 of its positions, positions, then values and statuses by column
 PANE_BASE, PANE_POSITIONS, PANE_COLUMNS = 0, 1, 2
@@ -52,6 +53,8 @@ def run_kernel(shape: Expr, inputs: tuple[tuple[Slot, ...], ...], outer: int, nu
     full = b.append_basic_block("full")
     with Loop(b, first_run, end_run, _ONE) as loop:
         run = loop.position
+        later = b.add(run, ir.Constant(I64, _AHEAD))
+        _fetch(b, b.select(b.icmp_signed("<", later, end_run), later, run), function.args, inputs[inner])
         probe = b.zext(read(b, of_probe, I32, run), I64)
         number = b.zext(read(b, of_pane, I32, run), I64)
         pane = b.add(panes, b.mul(b.mul(number, pane_words), ir.Constant(I64, 8)))
@@ -98,6 +101,20 @@ def run_kernel(shape: Expr, inputs: tuple[tuple[Slot, ...], ...], outer: int, nu
     b.store(b.load(place, typ=I64), b.gep(pointer(b, state), [_ONE], source_etype=I64))
     b.ret(b.load(found, typ=I64))
     return load(function.module, {"runs": RUN_WORDS})["runs"]
+
+
+def _fetch(b: ir.IRBuilder, run: ir.Value, words: list[ir.Value], inputs: tuple[Slot, ...]) -> None:
+    """Have the cache lines fetched in which a run begins."""
+    panes, pane_words, of_pane, of_first = words[2], words[3], words[5], words[6]
+    number = b.zext(read(b, of_pane, I32, run), I64)
+    pane = b.add(panes, b.mul(b.mul(number, pane_words), ir.Constant(I64, 8)))
+    first = b.zext(read(b, of_first, I32, run), I64)
+    types = [I32, *(element(known.column.type) for known in inputs)]
+    shape = ir.FunctionType(ir.VoidType(), [ir.PointerType(), I32, I32, I32])
+    prefetch = b.module.globals.get("llvm.prefetch.p0") or ir.Function(b.module, shape, "llvm.prefetch.p0")
+    for k, type_ in enumerate(types):
+        address = b.gep(pointer(b, entry(b, pane, PANE_POSITIONS + k)), [first], source_etype=type_)
+        b.call(prefetch, [address, I32(0), I32(3), I32(1)])
 
 
 def _compress(b: ir.IRBuilder, lanes: ir.Value, to: ir.Value, inside: ir.Value) -> None:

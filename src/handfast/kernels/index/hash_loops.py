@@ -96,8 +96,8 @@ def probe_together(  # type: ignore[no-untyped-def]
 
     While one walk waits for memory, the others of its group go on: `lanes` and `at` are the walks of the group that
     are not over, and their numbers. Nothing branches on what is found, which no CPU can foresee: a pair and a walk are
-    written in any case, and stay if they are counted. `shift` is the number of position 0. `state` is the group and how many of its
-    walks go on, -1 if none has begun: where to go on when the output is full.
+    written in any case, and stay if they are counted. `shift` is the number of position 0. `state` is the group and
+    how many of its walks go on, -1 if none has begun: where to go on when the output is full.
     """
     slots, room = heads.shape[0], nodes.shape[0] // WORDS
     capacity, size, count = places.shape[0], lanes.shape[0], order.shape[0]

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.compiler.runs import LANES
+from handfast.kernels.index.bands import FINE
 from handfast.kernels.index.keys import Numbers
 from handfast.kernels.values import Array, Status
 
 CHUNK = 1 << 13  # tuples that a merge goes on by at a time
 
-_PER_CELL = 4  # tuples in a cell on average
-_FINE = ((1 << 20, 0), (1 << 16, 1))  # from so many tuples on, so many of a column's lowest bits are left out
-_COARSE = 2  # in smaller panes
+_PER_CELL = 2  # tuples in a cell on average
+_COARSE = FINE.bit_length() - 1  # lowest bits of a column that may be left out: a cell is as wide as the band then
+_MOST_STRIPES = 24  # bits
 _SAMPLE = 1 << 10  # tuples by which the stripes are counted
 _HALF = np.uint64(0xFFFFFFFF)
 
@@ -36,18 +37,22 @@ class Grid:
 
     @staticmethod
     def of(codes: Sequence[Numbers]) -> Grid:
-        """The grid for tuples with these codes: as many stripes as there seem to be, the other bits for columns."""
+        """The grid for tuples with these codes: as many stripes as there seem to be, the other bits for columns.
+
+        Columns are as narrow as there is room for them all; where there is none, far ones share a cell.
+        """
         total = sum(map(len, codes))
-        coarse = next((bits for least, bits in _FINE if total >= least), _COARSE)
         cells = max(0, (total // _PER_CELL).bit_length() - 1)
         sample = np.concatenate([own[:: max(1, total // _SAMPLE)] for own in codes])
         distinct = len(np.unique(sample >> np.uint64(32)))
         many = 1 < distinct and 2 * distinct > len(sample)
-        stripes = min(cells, cells if many else (distinct - 1).bit_length())
+        stripes = cells if many else min(cells, (distinct - 1).bit_length())
         columns = (sample & _HALF).astype(np.uint32).view(np.int32)
-        across = (int(columns.max()) >> coarse) - (int(columns.min()) >> coarse) + 1
-        columns_bits = min(cells - stripes, across.bit_length(), 32 - coarse)
-        return Grid(min(cells - columns_bits, 24) if distinct > 1 else 0, columns_bits, coarse)
+        least, most = int(columns.min()), int(columns.max())
+        needed = [((most >> coarse) - (least >> coarse)).bit_length() for coarse in range(_COARSE + 1)]
+        coarse = next((k for k, bits in enumerate(needed) if bits <= cells - stripes), _COARSE)
+        bits = min(cells - stripes, needed[coarse])
+        return Grid(min(cells - bits, _MOST_STRIPES) if distinct > 1 else 0, bits, coarse)
 
     @property
     def cells(self) -> int:

@@ -29,16 +29,15 @@ from handfast.kernels.strings import StringTable
 from handfast.kernels.values import addresses, literal_buffer
 from handfast.spec.expression import Column, Expr, Literal, conjunction, number_literals, walk
 
-_FAN = 8  # so many neighbouring panes of one size become one
+_FAN = 4  # so many neighbouring panes of one size become one
 _SMALLEST = 256  # tuples of a pane of the lowest size
-_BASIC = 1 << 10  # tuples that a pane may always have
-_PART = 8  # and otherwise at most this part of what a probing tuple reaches,
+_BASIC = 1 << 8  # tuples that a pane may always have
+_PART = 6  # and otherwise at most this part of what a probing tuple reaches,
 _PART_AT_FIRST = 2  # or this one until something expires: then no pane is in the way of a later one
 _PATIENCE = 16  # so many probes or more go by before panes become much shorter
 _PACE = 4  # tuples that every merge goes on by for each that is inserted
 _LEAST = 1 << 12  # and by so many at the least
-_PROBES = 512  # probing tuples whose runs are sought at a time
-_RUNS = 1 << 16  # for which there is room at first
+_RUNS = 1 << 15  # that are sought at a time
 _FEW = 64  # probing tuples whose pairs are put in order: people read matches from the oldest to the newest
 _STEP = 0x9E3779B1  # between stripes where equalities spread them: odd, so that no two of them coincide
 _HALF = np.uint64(0xFFFFFFFF)
@@ -48,7 +47,7 @@ Merge = tuple[list[Pane], Generator[int, None, Pane]]
 
 @dataclass(frozen=True, slots=True)
 class PaneKeys:
-    """Where tuples lie, and where their partners can lie: in `stripes` stripes from `stripe` on, from `low` to `high`."""
+    """Where tuples lie, and where partners can lie: in `stripes` stripes from `stripe` on, from `low` to `high`."""
 
     plain: ConditionKeys
     codes: Numbers
@@ -234,14 +233,20 @@ class PaneIndex:
             self._panes = [*kept[:at], by, *kept[at:]]
 
     def _due(self) -> tuple[int, list[Pane]] | None:
-        """The newest panes of one size that are to be merged, if none of that size are being merged."""
+        """The newest panes of one size that are to be merged, if none of that size are being merged.
+
+        They are so many that they come to the next size, or as many as come to about the length that panes may have.
+        """
         end = len(self._panes)
-        while end >= _FAN:
-            run = self._panes[end - _FAN : end]
-            size = _size(len(run[-1]))
-            alike = all(_size(len(pane)) == size for pane in run)
+        while end > 1:
+            size = _size(len(self._panes[end - 1]))
+            start = end - 1
+            while start and end - start < _FAN and _size(len(self._panes[start - 1])) == size:
+                start -= 1
+            run = self._panes[start:end]
             long = run[-1].end - run[0].first
-            if alike and size not in self._merges and long <= self._longest:
+            whole = len(run) == _FAN or (len(run) > 1 and 2 * long > self._longest)
+            if whole and size not in self._merges and long <= self._longest:
                 return size, run
             end -= 1
         return None
@@ -271,7 +276,8 @@ class _Search:
         self._kernels = [
             run_kernel(index._shape, index._slots, outer, self._nullable, ranged) for ranged in (False, True)
         ]
-        self._room = _RUNS
+        self._room = 4 * _RUNS
+        self._step_of_probes = max(64, _RUNS // (2 * len(self._panes)))
 
     def pairs(self, order: Positions) -> Iterator[Pairs]:
         """What is found for probing tuples: their places, and the numbers of stored ones."""
@@ -282,7 +288,7 @@ class _Search:
         first = 0
         found = 0
         while first < len(order):
-            stop = min(first + _PROBES, len(order))
+            stop = min(first + self._step_of_probes, len(order))
             count = self._loops.runs(
                 self._cells, order, first, stop, keys.stripe, keys.stripes, self._step, keys.low, keys.high,
                 ranges.starts, ranges.stops, *runs, cut,
