@@ -174,9 +174,10 @@ class Slid:
 
     def __str__(self) -> str:
         memory = f", {self.resident / self.raw:.2f} × raw" if self.raw else ""
+        found = self.matches / (self.push * len(self.cpu))
         return (
             f"{self.per_stream:,.0f} tuples/s/stream, {1e3 * statistics.median(self.cpu):.2f} ms a push of "
-            f"{self.push:,} (slowest {self.worst:.1f} ×), {self.matches / (self.push * len(self.cpu)):.2f} matches a tuple{memory}"
+            f"{self.push:,} (slowest {self.worst:.1f} ×), {found:.2f} matches a tuple{memory}"
         )
 
 
@@ -360,7 +361,8 @@ def _peers(on: str, r: pa.Table, s: pa.Table, length: int) -> dict[str, Callable
 
     query = (
         "WITH a AS (SELECT *, x // 21 AS cx, floor(y / 21)::BIGINT AS cy FROM r), "
-        "b AS (SELECT s.*, a // 21 + dx AS cx, floor(b / 21)::BIGINT + dy AS cy FROM s, (VALUES (-1), (0), (1)) u(dx), (VALUES (-1), (0), (1)) v(dy)) "
+        "b AS (SELECT s.*, a // 21 + dx AS cx, floor(b / 21)::BIGINT + dy AS cy "
+        "FROM s, (VALUES (-1), (0), (1)) u(dx), (VALUES (-1), (0), (1)) v(dy)) "
         f"SELECT r.id AS r, s.id AS s FROM a AS r JOIN b AS s ON r.cx = s.cx AND r.cy = s.cy AND {on} AND {inside}"
     )
     return {"Polars": polars, "DuckDB": lambda: _duckdb(query, r, s)}

@@ -49,20 +49,39 @@ def sorted_slices(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[t
     There is at least one slice. Nothing comes after the last: its time is `END`.
     """
     streams = [_Ordered(own) for own in pieces]
-    order = np.argsort(np.concatenate([stream.places for stream in streams]), kind="stable")
-    origins = np.repeat(np.arange(len(streams)), [len(stream.places) for stream in streams])[order]
-    times = np.concatenate([stream.times for stream in streams])[order]
-    step = limit.step(len(order), sum(block.size for own in pieces for block in own))
+    total = sum(len(stream.places) for stream in streams)
+    step = limit.step(total, sum(block.size for own in pieces for block in own))
     starts = [0] * len(streams)
-    for start in range(0, max(1, len(order)), step):
-        counts = np.bincount(origins[start : start + step], minlength=len(streams)).tolist()
-        stops = [first + count for first, count in zip(starts, counts, strict=True)]
+    for start in range(0, max(1, total), step):
+        stops = _first(streams, min(start + step, total))
         arrivals = [
             stream.slice(first, stop) if stop > first else None
             for stream, first, stop in zip(streams, starts, stops, strict=True)
         ]
         starts = stops
-        yield arrivals, int(times[start + step]) if start + step < len(order) else END
+        following = [(int(own.places[at]), k) for k, (own, at) in _numbered(streams, stops) if at < len(own.places)]
+        yield arrivals, int(streams[min(following)[1]].times[stops[min(following)[1]]]) if following else END
+
+
+def _first(streams: Sequence[_Ordered], count: int) -> list[int]:
+    """How many of each stream's tuples are among the first so many of all; of equal places the first stream's."""
+    low = min((int(own.places[0]) for own in streams if len(own.places)), default=0)
+    high = max((int(own.places[-1]) for own in streams if len(own.places)), default=0)
+    while low < high:  # the lowest place up to which there are so many
+        middle = (low + high) // 2
+        if sum(int(np.searchsorted(own.places, middle, side="right")) for own in streams) >= count:
+            high = middle
+        else:
+            low = middle + 1
+    stops = [int(np.searchsorted(own.places, low)) for own in streams]
+    for k, (own, at) in _numbered(streams, stops):
+        equal = int(np.searchsorted(own.places, low, side="right")) - at
+        stops[k] += min(equal, count - sum(stops))
+    return stops
+
+
+def _numbered(streams: Sequence[_Ordered], stops: Sequence[int]) -> list[tuple[int, tuple[_Ordered, int]]]:
+    return list(enumerate(zip(streams, stops, strict=True)))
 
 
 class _Ordered:
