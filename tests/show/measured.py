@@ -163,6 +163,30 @@ def scan() -> list[Line]:
     ]
 
 
+def indexes() -> list[Line]:
+    """How fast the indexes are over full windows, and against peers on bounded tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "indexes.json"
+        done = _run([sys.executable, "-m", "benchmarks.indexes", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.indexes", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    sliding, bounded = result["sliding"], result["bounded"]
+    lines = [
+        _at_least(f"{name}: tuples/s/stream", own["tuples/s/stream"], own["goal"])
+        for name, own in sliding.items()
+        if own["goal"] is not None
+    ]
+    for name, own in sliding.items():
+        slowest, memory = own["slowest push over median"], own["resident over raw"]
+        lines.append(Line(f"{name}: slowest push over median", f"{slowest:.2f}", "≤ 3", slowest <= 3))
+        lines.append(Line(f"{name}: resident over raw columns", f"{memory:.2f}", "≤ 2", memory <= 2))
+    for own in bounded:
+        name = f"bounded, {own['rows']:,} rows each, {own['on']}: CPU over {own['best peer']}"
+        lines.append(Line(name, f"{own['median']:.2f}", f"≤ {own['goal']}", own["median"] <= own["goal"], _said(done)))
+    return lines
+
+
 def scaling() -> list[Line]:
     """What the local engine does in a second, by cores."""
     with tempfile.TemporaryDirectory() as folder:

@@ -49,26 +49,49 @@ def sorted_slices(pieces: Sequence[Sequence[Block]], limit: Limit) -> Iterator[t
     There is at least one slice. Nothing comes after the last: its time is `END`.
     """
     streams = [_Ordered(own) for own in pieces]
-    order = np.argsort(np.concatenate([stream.places for stream in streams]), kind="stable")
-    origins = np.repeat(np.arange(len(streams)), [len(stream.places) for stream in streams])[order]
-    times = np.concatenate([stream.times for stream in streams])[order]
-    step = limit.step(len(order), sum(block.size for own in pieces for block in own))
+    total = sum(len(stream.places) for stream in streams)
+    step = limit.step(total, sum(block.size for own in pieces for block in own))
     starts = [0] * len(streams)
-    for start in range(0, max(1, len(order)), step):
-        counts = np.bincount(origins[start : start + step], minlength=len(streams)).tolist()
-        stops = [first + count for first, count in zip(starts, counts, strict=True)]
+    for start in range(0, max(1, total), step):
+        stops = _first(streams, min(start + step, total))
         arrivals = [
             stream.slice(first, stop) if stop > first else None
             for stream, first, stop in zip(streams, starts, stops, strict=True)
         ]
         starts = stops
-        yield arrivals, int(times[start + step]) if start + step < len(order) else END
+        following = [(int(own.places[at]), k) for k, (own, at) in _numbered(streams, stops) if at < len(own.places)]
+        yield arrivals, int(streams[min(following)[1]].times[stops[min(following)[1]]]) if following else END
+
+
+def _first(streams: Sequence[_Ordered], count: int) -> list[int]:
+    """How many of each stream's tuples are among the first so many of all; of equal places the first stream's."""
+    low = min((int(own.places[0]) for own in streams if len(own.places)), default=0)
+    high = max((int(own.places[-1]) for own in streams if len(own.places)), default=0)
+    while low < high:  # the lowest place up to which there are so many
+        middle = (low + high) // 2
+        if sum(int(np.searchsorted(own.places, middle, side="right")) for own in streams) >= count:
+            high = middle
+        else:
+            low = middle + 1
+    stops = [int(np.searchsorted(own.places, low)) for own in streams]
+    for k, (own, at) in _numbered(streams, stops):
+        equal = int(np.searchsorted(own.places, low, side="right")) - at
+        stops[k] += min(equal, count - sum(stops))
+    return stops
+
+
+def _numbered(streams: Sequence[_Ordered], stops: Sequence[int]) -> list[tuple[int, tuple[_Ordered, int]]]:
+    return list(enumerate(zip(streams, stops, strict=True)))
 
 
 class _Ordered:
     """The tuples of one stream, sorted by rank, or by time where they are not stamped; rows are not copied yet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
+        self._whole = blocks[0] if len(blocks) == 1 and goes_up(_places(blocks[0])) else None
+        if self._whole is not None:
+            self.places, self.times = _places(self._whole), self._whole.times
+            return
         self._batches = [block.batch for block in blocks]
         counts = [len(block) for block in blocks]
         owners, rows = np.repeat(np.arange(len(blocks)), counts), _joined([np.arange(count) for count in counts])
@@ -83,9 +106,17 @@ class _Ordered:
 
     def slice(self, start: int, stop: int) -> Block:
         """The tuples from `start` up to `stop`."""
+        if self._whole is not None:
+            return self._whole.slice(start, stop)
         part = slice(start, stop)
         batch = gather(self._batches, self._owners[part], self._rows[part])
         return Block(batch, self.times[part], self._flags[part], tuple(own[part] for own in self._seen))
+
+
+def _places(block: Block) -> NDArray[np.int64]:
+    """What tuples are sorted by: their rank, or their time where they are not stamped."""
+    places: NDArray[np.int64] = np.sum(block.seen, axis=0) if block.seen else block.times
+    return places
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

@@ -59,6 +59,7 @@ class JoinCore:
         self._held = Held(plan.join)
         self._rates = Rates(self._recipe)
         self._orders = Orders(self._rates)
+        self._keeps_values = self._recipe.reads_values  # beside the blocks, as kernels read them
         self._forget()
 
     # -- state -----------------------------------------------------------------------------------
@@ -103,9 +104,13 @@ class JoinCore:
     def _store_anew(self, blocks: list[list[Block]], marks: list[list[Marks]]) -> None:
         """Hold these blocks and no others; columns, indexes and strings are made again from them."""
         self._forget()
-        for stream, own in enumerate(zip(blocks, marks, strict=True)):
-            for block, settled in zip(*own, strict=True):
-                self._store(self._read(stream, block, settled))
+        each = [(k, *own) for k, all_ in enumerate(zip(blocks, marks, strict=True)) for own in zip(*all_, strict=True)]
+        for stream, block, settled in each:
+            new = self._columns_of(stream, block, settled)
+            if self._must_keep_values(new):
+                self._store_anew(blocks, marks)
+                return
+            self._store(new)
 
     # -- a step ----------------------------------------------------------------------------------
 
@@ -129,6 +134,7 @@ class JoinCore:
     def remove(self, stream: int, block: Block) -> None:
         """Let a stored block go."""
         self._segments[stream].remove(block)
+        self._segments[stream].drop()
         self._renew()
 
     def _decided(self, admitted: Sequence[Block | None], horizon: Horizon) -> Iterator[Block]:
@@ -169,6 +175,20 @@ class JoinCore:
         yield from self._output.completed(new)
 
     def _read(self, stream: int, block: Block, marks: Marks) -> NewTuples:
+        new = self._columns_of(stream, block, marks)
+        if self._must_keep_values(new):
+            self._store_anew([own.blocks for own in self._segments], [own.marks for own in self._segments])
+            new = self._columns_of(stream, block, marks)
+        return new
+
+    def _must_keep_values(self, new: NewTuples) -> bool:
+        """Whether values must be kept from now on, though the indexes did without: some tuple has no place in them."""
+        if self._keeps_values or not any(keys.some_unplaced for keys in new.keys.values()):
+            return False
+        self._keeps_values = True
+        return True
+
+    def _columns_of(self, stream: int, block: Block, marks: Marks) -> NewTuples:
         columns = self._reader.read(stream, block)
         return NewTuples(stream, block, columns, self._segments[stream].keys(columns), marks)
 
@@ -186,7 +206,8 @@ class JoinCore:
         return kept
 
     def _store(self, new: NewTuples) -> None:
-        self._segments[new.stream].insert(new.block, new.columns, new.keys, new.marks)
+        columns = new.columns if self._keeps_values else new.columns.stamps
+        self._segments[new.stream].insert(new.block, columns, new.keys, new.marks)
 
     def _emitted(self, new: NewTuples, members: Members) -> Members:
         """The matches that this core is to emit: one that is found at several cores is emitted at one of them."""
@@ -203,6 +224,8 @@ class JoinCore:
             freed = segment.expire(partial(span.is_over, horizon=horizon))
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)
+            if self._finder is None:  # which may remember positions
+                segment.drop()
         self._renew()
 
     def _renew(self) -> None:

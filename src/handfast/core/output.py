@@ -15,6 +15,7 @@ from handfast.core.span import window_span
 from handfast.flow.block import Block, Seen
 from handfast.flow.time import Horizon
 from handfast.kernels.course import Positions
+from handfast.kernels.taking import Blocks
 from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL
 from handfast.spec.select import Field
@@ -23,6 +24,7 @@ _ROWS = 1 << 16  # rows in one batch of output
 _BYTES = 1 << 26  # and what they take at the most
 
 Numbers = NDArray[np.int64]
+Columns = dict[int, pa.Array]  # by place
 
 
 class Output:
@@ -40,7 +42,8 @@ class Output:
             sorted({names.index(field.column) for field in plan.join.fields if field.stream == stream})
             for stream, names in enumerate(schema.names for schema in plan.join.schemas)
         ]
-        self._shows_times = plan.join.spec.in_order or any(field.stream is None for field in plan.join.fields)
+        # whether anybody reads the times of rows
+        self._timed = plan.join.spec.in_order or any(field.stream is None for field in plan.join.fields)
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
     def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
@@ -55,7 +58,7 @@ class Output:
             step = self._step(new)
             for start in range(0, len(members[new.stream]), step):
                 piece = {stream: positions[start : start + step] for stream, positions in members.items()}
-                times = self._at_times(new, piece) if self._shows_times else np.zeros(len(piece[new.stream]), np.int64)
+                times = self._at_times(new, piece)
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
                 yield self._given(rows, times, self._at_seen(new, piece))
 
@@ -87,7 +90,8 @@ class Output:
                 if over.any():
                     marks[over] = True
                     alone = block.take(over)
-                    yield self._given({stream: alone.batch.select(self._places[stream])}, alone.times, alone.seen)
+                    rows = {place: alone.batch.column(place) for place in self._places[stream]}
+                    yield self._given({stream: rows}, alone.times, alone.seen)
 
     def _semi(self, new: NewTuples, members: Members) -> Iterator[Block]:
         rows = members[0]
@@ -111,11 +115,13 @@ class Output:
 
     # -- the members of matches ------------------------------------------------------------------
 
-    def _rows(self, new: NewTuples, stream: int, at: Positions) -> pa.RecordBatch:
+    def _rows(self, new: NewTuples, stream: int, at: Positions) -> Columns:
         places = self._places[stream]
         if stream != new.stream:
-            return self._segments[stream].take(at, places)
-        return new.block.batch.select(places).take(pa.array(at))
+            columns = self._segments[stream].take(at, places)
+        else:
+            columns = _taken(new.block, np.ascontiguousarray(at), places)
+        return dict(zip(places, columns, strict=True))
 
     def _times(self, new: NewTuples, stream: int, at: Positions) -> Numbers:
         # by Arrow, which lets other threads run meanwhile
@@ -124,7 +130,12 @@ class Output:
         return taken
 
     def _at_times(self, new: NewTuples, members: Members) -> Numbers:
-        """The time of each match's `at`: the highest of its members', unless the order is that of arrival."""
+        """The time of each match's `at`: the highest of its members', unless the order is that of arrival.
+
+        Where nobody reads them, all are 0.
+        """
+        if not self._timed:
+            return np.broadcast_to(np.int64(0), len(members[new.stream]))
         times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
             last = np.argmax([np.sum(seen, axis=0) for seen in self._seen(new, members)], axis=0)
@@ -146,13 +157,13 @@ class Output:
             for stream, at in members.items()
         ]
 
-    def _given(self, members: dict[int, pa.RecordBatch], times: Numbers, seen: Seen) -> Block:
+    def _given(self, members: dict[int, Columns], times: Numbers, seen: Seen) -> Block:
         """Rows of the result; the columns of a stream that has no tuple in them are NULL."""
         columns = [self._column(field, members, times) for field in self._join.fields]
         rows = pa.RecordBatch.from_arrays(columns, names=list(self._join.output_names))
         return Block(rows, times, np.zeros(len(times), np.uint8), seen)
 
-    def _column(self, field: Field, members: dict[int, pa.RecordBatch], times: Numbers) -> pa.Array:
+    def _column(self, field: Field, members: dict[int, Columns], times: Numbers) -> pa.Array:
         if field.stream is None:
             # A match has a stored member, and an unmatched row is one: the type of one time column is known.
             known = (self._type(stream, column) for stream, column in enumerate(self._join.times))
@@ -161,7 +172,7 @@ class Output:
         rows = members.get(field.stream)
         if rows is None:
             return pa.nulls(len(times), self._type(field.stream, field.column))
-        return rows.column(field.column)
+        return rows[self._join.schemas[field.stream].names.index(field.column)]
 
     def _type(self, stream: int, column: str) -> Any:
         """The Arrow type of a column, as far as it is known."""
@@ -170,6 +181,15 @@ class Output:
         if blocks:
             return blocks[0].batch.schema.types[place]
         return self._plan.arrow[stream].types[place] if self._plan.arrow else pa.null()
+
+
+def _taken(block: Block, at: Positions, places: list[int]) -> list[pa.Array]:
+    """The tuples of one block at these places: the columns with these places."""
+    blocks = Blocks((block,), np.zeros(1, np.int64))
+    return [
+        blocks.take(place, None, at) if blocks.takes(place) else block.batch.column(place).take(pa.array(at))
+        for place in places
+    ]
 
 
 def _settle(new: NewTuples, stored: Segment, stream: int, rows: Positions) -> Positions:

@@ -17,6 +17,7 @@ from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Columns
 from handfast.kernels.course import Pairs, Positions
 from handfast.kernels.index.protocol import Index, Keys
+from handfast.kernels.pairs import PairKernels
 from handfast.kernels.partial import distinct, fan_out, left_over
 from handfast.plan import Pair
 
@@ -131,7 +132,7 @@ class Prober:
             if not self._reader.reads_in_place:  # what is read is made of the columns, so only of those of members
                 r, s = r.take(pairs[0]), s.take(pairs[1])
                 pairs = np.arange(len(pairs[0])), np.arange(len(pairs[0]))
-            kept = self._check(pairing, r, s, (pairs[0].copy(), pairs[1].copy()))
+            kept = self._check(pairing, pairing.kernels, r, s, (pairs[0].copy(), pairs[1].copy()))
             if len(kept[0]) < len(pairs[0]):
                 held = np.flatnonzero(left_over(pairs, kept))
                 members = {stream: positions[held] for stream, positions in members.items()}
@@ -179,8 +180,14 @@ class Prober:
             yield from self._scan(pairing, start, run, every, stored.first)
             return
         ranges = pairing.kernels.reach(pairing.side(start), pairing.view(run), pairing.view(every), stored.first)
-        for candidates in index.candidates(keys[pairing.streams], ranges):
-            yield self._checked(pairing, start, run, every, candidates)
+        candidates = index.candidates(keys[pairing.streams], ranges)
+        if pairing.settled and ranges.exact:
+            yield from candidates
+        else:
+            for some in candidates:
+                yield self._checked(pairing, pairing.left, start, run, every, some)
+        for some in index.unplaced(keys[pairing.streams], ranges):
+            yield self._checked(pairing, pairing.kernels, start, run, every, some)
 
     def _scan(self, pairing: Pairing, start: int, run: Columns, every: Columns, first: int) -> Iterator[Pairs]:
         r, s = self._ready(pairing, *_ordered(pairing, start, run, every))
@@ -188,13 +195,15 @@ class Prober:
         for pair in pairing.kernels.scan(r, s, self._reader.literals(pairing.kernels.literals), oldest):
             yield _ordered(pairing, start, *pair)
 
-    def _checked(self, pairing: Pairing, start: int, run: Columns, every: Columns, pair: Pairs) -> Pairs:
+    def _checked(
+        self, pairing: Pairing, kernels: PairKernels, start: int, run: Columns, every: Columns, pair: Pairs
+    ) -> Pairs:
         r, s = _ordered(pairing, start, run, every)
-        return _ordered(pairing, start, *self._check(pairing, r, s, _ordered(pairing, start, *pair)))
+        candidates = _ordered(pairing, start, *pair)
+        return _ordered(pairing, start, *self._check(pairing, kernels, r, s, candidates))
 
-    def _check(self, pairing: Pairing, r: Columns, s: Columns, candidates: Pairs) -> Pairs:
-        literals = self._reader.literals(pairing.kernels.literals)
-        return pairing.kernels.check(*self._ready(pairing, r, s), literals, candidates)
+    def _check(self, pairing: Pairing, kernels: PairKernels, r: Columns, s: Columns, candidates: Pairs) -> Pairs:
+        return kernels.check(*self._ready(pairing, r, s), self._reader.literals(kernels.literals), candidates)
 
     def _ready(self, pairing: Pairing, r: Columns, s: Columns) -> tuple[Columns, Columns]:
         lower, upper = pairing.streams

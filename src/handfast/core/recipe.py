@@ -25,10 +25,16 @@ from handfast.spec.window import CountWindow, Window
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What joins tuples of two streams: the windows, and the conditions over these two alone."""
+    """What joins tuples of two streams: the windows, and the conditions over these two alone.
+
+    `kernels` are for all conditions, `left` for those that are left to be checked on what the index proposes; `settled`
+    says that only the windows are.
+    """
 
     streams: Pair
     kernels: PairKernels
+    left: PairKernels
+    settled: bool
     conditions: PairConditions
     index: type[Index[Any]] | None
 
@@ -89,10 +95,22 @@ class Recipe:
     def _pairing(self, pair: PairPlan) -> Pairing:
         lower, upper = pair.streams
         inputs = self.program.inputs[lower], self.program.inputs[upper]
-        own = Program(inputs, self._condition(pair.streams), self._filters(pair.streams))
-        kernels = PairKernels(own, window_rule(self.plan, pair.streams), self._sizes)
-        conditions = PairConditions(self.program, pair.equalities, pair.bands)
-        return Pairing(pair.streams, kernels, conditions, choose(self.plan.local_join, conditions))
+        condition, filters = self._condition(pair.streams), self._filters(pair.streams)
+        rule = window_rule(self.plan, pair.streams)
+        kernels = left = PairKernels(Program(inputs, condition, filters), rule, self._sizes)
+        parts = tuple(conjuncts(condition))
+        conditions = PairConditions(self.program, pair.equalities, pair.bands, parts)
+        index = choose(self.plan.local_join, conditions)
+        unknown = index.left(conditions) if index is not None else parts
+        if unknown != parts:
+            read = inputs if unknown or filters else ((), ())
+            left = PairKernels(Program(read, conjunction(unknown), filters), rule, self._sizes)
+        return Pairing(pair.streams, kernels, left, not unknown and not filters, conditions, index)
+
+    @property
+    def reads_values(self) -> bool:
+        """Whether more than the stamps of stored tuples is read, even if an index can place all of them."""
+        return len(self.pairings) > 1 or not all(own.settled for own in self.pairings.values())
 
     def _condition(self, pair: Pair) -> Expr:
         """The conditions over these two streams alone."""

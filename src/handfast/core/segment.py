@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.core.flat import FlatColumns
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.flow.gather import gather, goes_up
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Positions
 from handfast.kernels.growing import Growing, GrowingColumns
 from handfast.kernels.index.protocol import Index, Keys
+from handfast.kernels.taking import Blocks
 from handfast.plan import Pair
 
 Marks = NDArray[np.bool_]
@@ -23,8 +23,8 @@ Marks = NDArray[np.bool_]
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
 _LARGEST = 1 << 26  # bytes of a merged block
-_FLAT = 8  # columns are laid side by side as soon as so many times the rows that were read are more than all rows
 _SPARE = 4096  # expired tuples that may always linger
+_LINGER = 8  # and one in so many of those that are live
 
 
 class Segment:
@@ -41,10 +41,9 @@ class Segment:
         self._starts: list[int] = []  # of each block, its first tuple's position
         self._columns = GrowingColumns()
         self._flags = Growing(np.dtype(np.uint8))
-        self._flat = FlatColumns()
-        self._read = 0  # rows so far
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
+        self._known: Blocks | None = None
         self._torn = False  # a merged block's tuples do not stand side by side
 
     @property
@@ -95,12 +94,12 @@ class Segment:
         self._starts.append(len(self._columns))
         self._columns.append(columns)
         self._flags.append(block.flags)
-        self._flat.append(block.batch)
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
         self.blocks.append(block)
         self.marks.append(marks)
+        self._known = None
         self._live += len(block)
 
     @property
@@ -115,6 +114,9 @@ class Segment:
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
         over = [is_over(block) for block in self.blocks]
+        if not any(over):
+            return []
+        self._known = None
         kept = [k for k, gone in enumerate(over) if not gone]
         freed = [block for block, gone in zip(self.blocks, over, strict=True) if gone]
         self.blocks = [self.blocks[k] for k in kept]
@@ -125,11 +127,24 @@ class Segment:
             index.expire(self.first)
         return freed
 
+    def drop(self) -> None:
+        """Forget the expired tuples at the start, if they are many: the positions of all others become lower."""
+        count = self.first
+        if count <= self._live // _LINGER + _SPARE:
+            return
+        self._columns.drop(count)
+        self._flags.drop(count)
+        self._starts = [start - count for start in self._starts]
+        self._known = None
+        for index in self.indexes.values():
+            index.drop(count)
+
     def remove(self, block: Block) -> None:
         """Let one block go: the oldest, or one near it."""
         k = next((k for k, held in enumerate(self.blocks) if held is block), None)
         assert k is not None, "only what is stored can be removed"
         del self.blocks[k], self.marks[k], self._starts[k]
+        self._known = None
         self._live -= len(block)
         for index in self.indexes.values():
             index.expire(self.first)
@@ -150,31 +165,36 @@ class Segment:
             self.blocks[end - _FAN : end] = [Block.concat(run)]
             self.marks[end - _FAN : end] = [np.concatenate(self.marks[end - _FAN : end])]
             self._starts[end - _FAN : end] = [start]
+            self._known = None
             end = len(self.blocks)
 
-    def take(self, positions: Positions, places: list[int]) -> pa.RecordBatch:
+    def take(self, positions: Positions, places: list[int]) -> list[pa.Array]:
         """The stored tuples at these positions: the columns with these places."""
-        if places and self._is_flat(len(positions), places):
-            names = [self.blocks[0].batch.schema.names[place] for place in places]
-            return pa.RecordBatch.from_arrays([self._flat.take(place, positions) for place in places], names)
-        owners = self._owners(positions)
-        starts = np.array(self._starts)
-        return gather([block.batch.select(places) for block in self.blocks], owners, positions - starts[owners])
-
-    def _is_flat(self, count: int, places: list[int]) -> bool:
-        """Whether these columns lie side by side: once the rows read so far are a good part of all."""
-        self._read += count
-        if self._torn or not (self._flat.has(places) or _FLAT * self._read > self.stop):
-            return False
-        batches = [block.batch for block in self.blocks]
-        return all(self._flat.make(place, batches, self._starts, self.stop) for place in places)
+        together = self._together
+        quick = [place for place in places if together.takes(place)]
+        others = [place for place in places if place not in quick]
+        positions = np.ascontiguousarray(positions)
+        owners = together.owners(positions) if quick else None
+        columns = {place: together.take(place, owners, positions) for place in quick}
+        if others:
+            numbers, starts = self._owners(positions), np.array(self._starts)
+            batches = [block.batch.select(others) for block in self.blocks]
+            columns |= zip(others, gather(batches, numbers, positions - starts[numbers]).columns, strict=True)
+        return [columns[place] for place in places]
 
     def grouped(self, positions: Positions, places: list[int]) -> Positions | None:
-        """An order of these positions in which those of a block stand together; None if it would not help."""
-        if self._is_flat(len(positions), places):
+        """An order in which positions are taken fast, with the columns with these places; None if any is as good."""
+        if all(map(self._together.takes, places)):
             return None
         owners = self._owners(positions)
         return None if goes_up(owners) else np.argsort(owners, kind="stable")
+
+    @property
+    def _together(self) -> Blocks:
+        """The blocks as values are taken from them: known as long as the blocks are the same."""
+        if self._known is None:
+            self._known = Blocks(tuple(self.blocks), np.array(self._starts, np.int64))
+        return self._known
 
     def settle(self, positions: Positions) -> Positions:
         """Mark these tuples as settled; give back those that were not settled before, each once."""

@@ -64,9 +64,8 @@ class Admission:
         self.progress = self.progress.advanced(progress)
         if any(timeout is not None for timeout in self._timeouts):
             self.last_heard = self._heard(progress, now)
-        in_time = [_only(block, block.times >= watermark) if block is not None else None for block in blocks]
-        late = [_only(block, block.times < watermark) if block is not None else None for block in blocks]
-        return in_time, late
+        parted = [_parted(block, watermark) if block is not None else (None, None) for block in blocks]
+        return [in_time for in_time, _ in parted], [late for _, late in parted]
 
     def _heard(self, sent: Progress, now: int) -> LastHeard:
         """When each stream last sent something, and the watermark of those that are not idle."""
@@ -78,6 +77,13 @@ class Admission:
         waited_for = Progress(tuple(self.progress.highest[stream] for stream in awake))
         reached = waited_for.watermark([self._lateness[stream] for stream in awake]) if awake else NEVER
         return LastHeard(when, max(before.watermark, reached))
+
+
+def _parted(block: Block, watermark: int) -> tuple[Block | None, Block | None]:
+    """The tuples in time, and the late ones."""
+    if block.least_time >= watermark:
+        return block, None
+    return _only(block, block.times >= watermark), _only(block, block.times < watermark)
 
 
 def _only(block: Block, rows: NDArray[np.bool_]) -> Block | None:

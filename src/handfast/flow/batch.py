@@ -157,7 +157,10 @@ def _together(column: pa.ChunkedArray) -> pa.Array:
 def admit_times(column: pa.Array, valid_from: int, valid_to: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The times of a batch in microseconds, and which are rejected: NULL, or outside of what is valid."""
     times = micros(column)
-    rejected = (times < valid_from) | (times > valid_to)
+    if not len(times) or (int(times.min()) >= valid_from and int(times.max()) <= valid_to):
+        rejected = np.zeros(len(times), np.bool_)
+    else:
+        rejected = (times < valid_from) | (times > valid_to)
     if column.null_count:
         rejected |= column.is_null().to_numpy(zero_copy_only=False)
     return times, rejected

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.flow.fixed import base
 from handfast.flow.gather import goes_up
 from handfast.flow.size import content_bytes, widest_row
 
@@ -60,6 +61,11 @@ class Block:
     def widest_row(self) -> int:
         """How many bytes the widest tuple takes."""
         return widest_row(self.batch)
+
+    @cached_property
+    def bases(self) -> tuple[int | None, ...]:
+        """By column, the address of the first value, where all are as wide and none is NULL."""
+        return tuple(map(base, self.batch.columns))
 
     @cached_property
     def encoded(self) -> bytes:

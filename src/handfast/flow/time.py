@@ -20,7 +20,7 @@ _PER_MICRO = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def micros(column: pa.Array) -> NDArray[np.int64]:
     """A timestamp column in microseconds: finer times are floored, NULL is 0, what int64 cannot hold is at its ends."""
     unit = column.type.unit
-    raw: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    raw = _numbers(column.cast(pa.int64()))
     if unit == "ns":
         return raw // 1_000
     scale = _PER_MICRO[unit]
@@ -28,6 +28,13 @@ def micros(column: pa.Array) -> NDArray[np.int64]:
         return raw
     limit = np.iinfo(np.int64).max // scale
     return np.where((raw >= -limit) & (raw <= limit), raw * scale, np.sign(raw) * np.iinfo(np.int64).max)
+
+
+def _numbers(column: pa.Array) -> NDArray[np.int64]:
+    """Integers with 0 for NULL, seen in place where none is."""
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    numbers: NDArray[np.int64] = filled.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def days(column: pa.Array) -> NDArray[np.int64]:

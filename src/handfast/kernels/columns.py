@@ -47,6 +47,11 @@ class Columns:
         seen = tuple(own[rows] for own in self.seen)
         return Columns([value[rows] for value in self.values], statuses, self.times[rows], seen)
 
+    @property
+    def stamps(self) -> Columns:
+        """The tuples without their values."""
+        return Columns([], [], self.times, self.seen)
+
     def before(self, stop: int) -> Columns:
         """The tuples before a position, seen in place."""
         statuses = [status[:stop] if status is not None else None for status in self.statuses]
@@ -151,8 +156,9 @@ class ColumnReader:
             return _decimals(column, type_)
         if type_.kind is Kind.DATE:
             return days(column).astype(dtype(type_), copy=False)
-        fill: bool | int = False if type_.kind is Kind.BOOLEAN else 0
-        values: Array = pc.fill_null(column, fill).to_numpy(zero_copy_only=False)
+        if column.null_count:
+            column = pc.fill_null(column, False if type_.kind is Kind.BOOLEAN else 0)
+        values: Array = column.to_numpy(zero_copy_only=False)
         return values.astype(dtype(type_), copy=False)
 
 

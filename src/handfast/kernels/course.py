@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.flow.gather import goes_up
+from handfast.kernels.compiler.gathering import place_kernel
 from handfast.kernels.compiler.window import WindowRule
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ Stamped = NDArray[np.int64]
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]
 
+_NEAR = 8  # so many times as many places as bounds: a step over all of them takes less than a search for each bound
 _MOST_PAIRS = 1 << 20  # made at a time where ranges are written out
 
 
@@ -135,5 +137,11 @@ def _places(course: Stamped, bounds: Stamped, side: Literal["left", "right"]) ->
     first, last = np.searchsorted(course, [bounds.min(), bounds.max()], side=side)
     if first == last:
         return np.full(len(bounds), first)
-    places: Stamped = first + np.searchsorted(course[first:last], bounds, side=side)
+    if last - first <= _NEAR * len(bounds) and goes_up(bounds):
+        places: Stamped = np.empty(len(bounds), np.int64)
+        course, bounds = np.ascontiguousarray(course), np.ascontiguousarray(bounds)
+        words = course.ctypes.data, int(first), int(last), bounds.ctypes.data, places.ctypes.data, len(bounds)
+        place_kernel(side == "right")(*words)
+        return places
+    places = first + np.searchsorted(course[first:last], bounds, side=side)
     return places

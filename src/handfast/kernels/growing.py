@@ -10,12 +10,15 @@ from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Course, Courses, Stamped
 
+_WORTH = 4  # values are moved if so many times what was dropped are more than they are
+
 
 class Growing:
-    """An array that grows at its end, in place as long as there is room."""
+    """An array that grows at its end and is dropped from its start, in place as long as there is room."""
 
     def __init__(self, dtype: np.dtype[np.generic]) -> None:
         self._array = np.empty(0, dtype)
+        self._start = 0
         self._count = 0
 
     def __len__(self) -> int:
@@ -23,17 +26,33 @@ class Growing:
 
     @property
     def values(self) -> NDArray[np.generic]:
-        return self._array[: self._count]
+        return self._array[self._start : self._start + self._count]
 
     def append(self, values: NDArray[np.generic]) -> None:
         """Add values at the end."""
-        stop = self._count + len(values)
-        if stop > len(self._array):
-            grown = np.empty(max(stop, 2 * len(self._array)), self._array.dtype)
+        if self._start + self._count + len(values) > len(self._array):
+            self._make_room(self._count + len(values))
+        stop = self._start + self._count
+        self._array[stop : stop + len(values)] = values
+        self._count += len(values)
+
+    def drop(self, count: int) -> None:
+        """Take values away at the start."""
+        self._start += count
+        self._count -= count
+
+    def _make_room(self, needed: int) -> None:
+        """Move the values to the start of the array; to a larger one if too few were dropped to make that worth it."""
+        if self._start * _WORTH < self._count or needed + needed // _WORTH > len(self._array):
+            grown = np.empty(needed + needed // 2, self._array.dtype)
             grown[: self._count] = self.values
             self._array = grown
-        self._array[self._count : stop] = values
-        self._count = stop
+        else:
+            # piece by piece, each no longer than the way it goes: it must not be written over itself
+            for first in range(0, self._count, self._start):
+                piece = self._array[self._start + first : self._start + min(first + self._start, self._count)]
+                self._array[first : first + len(piece)] = piece
+        self._start = 0
 
 
 class GrowingStamps:
@@ -68,6 +87,16 @@ class GrowingStamps:
             self._bounds = Growing(known.dtype), Growing(known.dtype)
             for bound, values in zip(self._bounds, (course.highest, course.lowest), strict=True):
                 bound.append(values)
+
+    def drop(self, count: int) -> None:
+        """Take stamps away at the start."""
+        self._stamps.drop(count)
+        if self._bounds is None:
+            return
+        for bound in self._bounds:
+            bound.drop(count)
+        if goes_up(self.values):
+            self._bounds = None
 
     def _extend(self, highest: Growing, lowest: Growing, new: Course) -> None:
         highest.append(np.maximum(new.highest, highest.values[-1]))
@@ -114,6 +143,12 @@ class GrowingColumns:
         self._times.append(columns.times)
         for stamps, seen in zip(self._seen, columns.seen, strict=True):
             stamps.append(seen)
+
+    def drop(self, count: int) -> None:
+        """Take tuples away at the start: the positions of all others are lower by so many."""
+        for column in (*self._values, *self._statuses, self._times, *self._seen):
+            if column is not None:
+                column.drop(count)
 
     def all(self) -> Columns:
         """The columns of every position so far."""

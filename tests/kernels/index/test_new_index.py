@@ -17,6 +17,7 @@ from handfast.kernels.course import Pairs, Ranges
 from handfast.kernels.index.choice import INDEXES
 from handfast.kernels.index.protocol import Index, PairConditions
 from handfast.plan import LOCAL_JOINS, SCAN
+from handfast.spec.expression import Expr
 from handfast.spec.join import HOW
 from tests.agreement.runs import local_bounded, local_steps_and_close
 from tests.judges.rows import multiset, result_of
@@ -28,6 +29,7 @@ class NoKeys:
     """All that is known of tuples is how many they are."""
 
     dead: NDArray[np.bool_]
+    some_unplaced: bool = False
 
 
 class EveryTuple:
@@ -43,6 +45,10 @@ class EveryTuple:
         return True
 
     @staticmethod
+    def left(conditions: PairConditions) -> tuple[Expr, ...]:
+        return conditions.parts
+
+    @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
         return "every tuple", "it is a toy"
 
@@ -55,10 +61,16 @@ class EveryTuple:
     def expire(self, oldest: int) -> None:
         pass
 
+    def drop(self, count: int) -> None:
+        pass
+
     def candidates(self, keys: NoKeys, ranges: Ranges) -> Iterator[Pairs]:
         for places, found in ranges.every_pair():
             EveryTuple.proposed += len(places)
             yield places, found
+
+    def unplaced(self, keys: NoKeys, ranges: Ranges) -> Iterator[Pairs]:
+        return iter(())
 
 
 class EverySecondTuple(EveryTuple):

@@ -15,8 +15,7 @@ from handfast.core import recipe
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.program import Input, Program
 from handfast.kernels.course import Ranges
-from handfast.kernels.index.cells import CellIndex, CellKeys
-from handfast.kernels.index.chains import FIRST_STRIDE, SECOND_STRIDE
+from handfast.kernels.index.hashed import HashIndex, HashKeys
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.plan import LOCAL_JOINS
@@ -50,25 +49,19 @@ def test_the_result_does_not_depend_on_the_sizes_of_kernels(seed: int, monkeypat
         assert case.expected() == multiset(result_of(found)), f"{local_join}, seed {seed}"
 
 
-def test_cells_of_neighbouring_buckets_never_coincide() -> None:
-    # a probe visits up to three buckets in each of two dimensions: no two of these cells may be one
-    offsets = {(b * FIRST_STRIDE + c * SECOND_STRIDE) % 2**64 for b in range(-3, 4) for c in range(-3, 4)}
-    assert 49 == len(offsets)
-
-
 def one_equality() -> PairConditions:
     """r.k = s.k, of integers."""
     r, s = Column(0, "k", INT64), Column(1, "k", INT64)
     return PairConditions(Program(((Input(r, r),), (Input(s, s),)), Literal(True, BOOLEAN)), (Equality((r, s)),), ())
 
 
-def keys(index: CellIndex, values: NDArray[np.int64]) -> CellKeys:
+def keys(index: HashIndex, values: NDArray[np.int64]) -> HashKeys:
     return index.keys(Columns([values], [None], np.zeros(len(values), np.int64)))
 
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_an_index_finds_each_tuple_of_a_cell_once_and_none_outside_its_range(in_order: bool) -> None:
-    probing, index = (CellIndex(one_equality(), side, USUAL.pairs) for side in (0, 1))
+    probing, index = (HashIndex(one_equality(), side, USUAL.pairs) for side in (0, 1))
     rng = np.random.default_rng(5)
     values = rng.integers(0, 20, 5_000)
     for start in range(0, 5_000, 700):

@@ -26,10 +26,23 @@ def fitting(stream: str, rows: Any, wanted: pa.Schema) -> pa.RecordBatch:
         _check_kind(stream, name, table.schema.field(name).type, wanted.field(name).type)
     try:
         fits = table.select(wanted.names).cast(pa.schema([field.with_nullable(True) for field in wanted]))
-        batch = as_batch(fits)
-        return batch.take(pa.array(np.arange(len(batch))))  # a copy: the caller may go on writing to its own
+        return copied(as_batch(fits))  # the caller may go on writing to its own
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SpecError(f"A batch of stream {stream!r} does not fit its schema: {error}") from None
+
+
+def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same values in memory of their own."""
+    return pa.RecordBatch.from_arrays([_copied(column) for column in batch.columns], schema=batch.schema)
+
+
+def _copied(column: pa.Array) -> pa.Array:
+    plain = pa.types.is_primitive(column.type) and not pa.types.is_boolean(column.type) and not column.null_count
+    if not plain:
+        return column.take(pa.array(np.arange(len(column))))
+    width = column.type.bit_width // 8
+    values = np.frombuffer(column.buffers()[1] or b"", np.uint8)[column.offset * width :][: len(column) * width]
+    return pa.Array.from_buffers(column.type, len(column), [None, pa.py_buffer(values.copy())])
 
 
 def _check_kind(stream: str, column: str, given: pa.DataType, wanted: pa.DataType) -> None:

@@ -70,6 +70,11 @@ class Program:
         (stream,) = streams_of(expr)
         return next(i for i, known in enumerate(self.inputs[stream]) if known.source == expr)
 
+    def column(self, expr: Expr) -> Column:
+        """The column that `expr`, a condition's part over one stream, is computed as."""
+        (stream,) = streams_of(expr)
+        return self.inputs[stream][self.position(expr)].column
+
 
 def make_program(predicate: Expr, keys: list[Expr], streams: int) -> Program:
     """Split a predicate; `keys` are further expressions over one stream each that an index needs."""

@@ -22,6 +22,7 @@ from handfast.spec.types import Kind, Type, as_decimal
 _EXACT_LIMIT = 1 << 60  # sums of a few such integers stay inside int64
 _DATE_LIMIT = 1 << 29  # sums of a few such days do not overflow
 _FEW = 6  # digits after the point that leave room for twelve before it
+FINE = 4  # cells in the width of a band where they lie side by side
 BucketRange = tuple[NDArray[np.int64], NDArray[np.int64]]  # by tuple, the first bucket and the last
 
 
@@ -121,6 +122,11 @@ class BandScale:
         low, high = (-self._high, -self._low) if side == 0 else (self._low, self._high)
         slack = 0 if self._exact else self._width / 2
         return keys.keys + low - slack, keys.keys + high + slack
+
+    def cells(self, keys: NDArray[Any], per_width: int = 1) -> NDArray[np.int64]:
+        """Keys as numbers of cells, of which so many are as wide as the band: a greater key has no lower number."""
+        cells: NDArray[np.int64] = np.floor(keys * (per_width / self._width)).astype(np.int64)
+        return cells
 
     def _floor(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         buckets: NDArray[np.int64] = np.floor_divide(keys, self._width).astype(np.int64)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from handfast.kernels.index.cells import CellIndex
+from handfast.kernels.index.hashed import HashIndex
+from handfast.kernels.index.panes import PaneIndex
 from handfast.kernels.index.protocol import Index, PairConditions
 from handfast.kernels.index.sorted_blocks import SortedBlocks
 
 # by local join, the one to be preferred first; a scan has none
 INDEXES: dict[str, tuple[type[Index[Any]], ...]] = {
-    "index": (CellIndex,),
-    "merge": (SortedBlocks, CellIndex),
+    "index": (HashIndex, PaneIndex),
+    "merge": (SortedBlocks, HashIndex),
 }
 
 

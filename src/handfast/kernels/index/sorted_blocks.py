@@ -8,7 +8,7 @@ sweep, but none grows longer than the windows that are probed: a tuple meets onl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.index.wild import WildTuples
+from handfast.spec.expression import Expr
 
 _BASIC = 128  # tuples of a basic block
 _FAN = 8  # so many neighbouring blocks of one size become one
@@ -38,6 +39,10 @@ class SortKeys:
     @property
     def dead(self) -> NDArray[np.bool_]:
         return self.plain.dead
+
+    @property
+    def some_unplaced(self) -> bool:
+        return bool(self.plain.wild.any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,10 @@ class SortedBlocks:
         return bool(conditions.bands)
 
     @staticmethod
+    def left(conditions: PairConditions) -> tuple[Expr, ...]:
+        return conditions.parts
+
+    @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
         by = "the equalities and the first band" if conditions.equalities else "the first band"
         return f"merge of blocks sorted by {by}", "it was asked for"
@@ -109,9 +118,19 @@ class SortedBlocks:
         self._oldest = oldest
         self._blocks = [block for block in self._blocks if block.last >= oldest]
 
+    def drop(self, count: int) -> None:
+        self._blocks = [
+            replace(block, positions=block.positions - count, first=block.first - count, last=block.last - count)
+            for block in self._blocks
+        ]
+        self._oldest, self._count = self._oldest - count, self._count - count
+        self._wild.drop(count)
+
     def candidates(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
-        yield from self._in_blocks(keys, ranges)
-        yield from self._wild.candidates(keys.plain, ranges)
+        return self._in_blocks(keys, ranges)
+
+    def unplaced(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
+        return self._wild.candidates(keys.plain, ranges)
 
     def _in_blocks(self, keys: SortKeys, ranges: Ranges) -> Iterator[Pairs]:
         groups, low, high = keys.plain.groups, keys.low, keys.high

@@ -23,6 +23,13 @@ class WildTuples:
         self._positions.append(self._count + np.flatnonzero(keys.wild))
         self._count += len(keys.wild)
 
+    def drop(self, count: int) -> None:
+        """Forget the first so many positions: all others are lower by so many."""
+        positions: Positions = self._positions.values  # type: ignore[assignment]
+        self._positions.drop(int(np.searchsorted(positions, count)))
+        self._positions.values[:] = positions[len(positions) - len(self._positions) :] - count
+        self._count -= count
+
     def candidates(self, keys: ConditionKeys, ranges: Ranges) -> Iterator[Pairs]:
         """Wild probing tuples with all that are stored, then the other ones with the wild that are stored."""
         probing = np.flatnonzero(keys.wild)

@@ -1,0 +1,183 @@
+"""Panes of the band index: runs of tuples that never change, side by side by cell, and how several become one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.kernels.compiler.runs import LANES
+from handfast.kernels.index.bands import FINE
+from handfast.kernels.index.keys import Numbers
+from handfast.kernels.values import Array, Status
+
+CHUNK = 1 << 13  # tuples that a merge goes on by at a time
+
+_PER_CELL = 2  # tuples in a cell on average
+_COARSE = FINE.bit_length() - 1  # lowest bits of a column that may be left out: a cell is as wide as the band then
+_MOST_STRIPES = 24  # bits
+_SAMPLE = 1 << 10  # tuples by which the stripes are counted
+_HALF = np.uint64(0xFFFFFFFF)
+
+Places = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The cells of a pane: so many bits of the stripe, and of the column but for its lowest ones."""
+
+    stripes: int
+    columns: int
+    coarse: int
+
+    @staticmethod
+    def of(codes: Sequence[Numbers]) -> Grid:
+        """The grid for tuples with these codes: as many stripes as there seem to be, the other bits for columns.
+
+        Columns are as narrow as there is room for them all; where there is none, far ones share a cell.
+        """
+        total = sum(map(len, codes))
+        cells = max(0, (total // _PER_CELL).bit_length() - 1)
+        sample = np.concatenate([own[:: max(1, total // _SAMPLE)] for own in codes])
+        distinct = len(np.unique(sample >> np.uint64(32)))
+        many = 1 < distinct and 2 * distinct > len(sample)
+        stripes = cells if many else min(cells, (distinct - 1).bit_length())
+        columns = (sample & _HALF).astype(np.uint32).view(np.int32)
+        least, most = int(columns.min()), int(columns.max())
+        needed = [((most >> coarse) - (least >> coarse)).bit_length() for coarse in range(_COARSE + 1)]
+        coarse = next((k for k, bits in enumerate(needed) if bits <= cells - stripes), _COARSE)
+        bits = min(cells - stripes, needed[coarse])
+        return Grid(min(cells - bits, _MOST_STRIPES) if distinct > 1 else 0, bits, coarse)
+
+    @property
+    def cells(self) -> int:
+        return 1 << (self.stripes + self.columns)
+
+    @property
+    def words(self) -> tuple[int, int, int]:
+        return self.stripes, self.columns, self.coarse
+
+
+@dataclass(frozen=True)
+class Pane:
+    """Tuples with the numbers from `first` up to `end`, by cell, and in a cell in the order of their numbers.
+
+    A tuple's number is `first` plus its position. Positions and values have room for a vector behind the last one.
+    """
+
+    first: int
+    end: int
+    grid: Grid
+    offsets: NDArray[np.uint32]
+    codes: Numbers
+    positions: Places
+    values: list[Array]
+    statuses: list[Status | None]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def cell_words(self) -> list[int]:
+        """What the search of runs reads."""
+        return [self.offsets.ctypes.data, *self.grid.words, self.first, self.end]
+
+    @cached_property
+    def value_words(self) -> list[int]:
+        """What the kernel reads, but for the statuses."""
+        return [self.first, self.positions.ctypes.data, *(value.ctypes.data for value in self.values)]
+
+    @property
+    def unsorted(self) -> Source:
+        """Its tuples, cell by cell."""
+        return Source(self.first, self.codes, self.positions, self.values, self.statuses)
+
+    @property
+    def source(self) -> Source:
+        """Its tuples in the order of their positions."""
+        return self.unsorted.take(np.argsort(self.positions[: len(self)]))
+
+    def status_words(self, zeros: Status) -> list[int]:
+        return [(zeros if status is None else status).ctypes.data for status in self.statuses]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Tuples that a pane is made of; a number is `first` plus the position."""
+
+    first: int
+    codes: Numbers
+    positions: NDArray[Any]
+    values: list[Array]
+    statuses: list[Status | None]
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Source:
+        """The tuples at these places."""
+        statuses = [None if status is None else status[rows] for status in self.statuses]
+        return Source(self.first, self.codes[rows], self.positions[rows], [own[rows] for own in self.values], statuses)
+
+    def part(self, start: int, stop: int) -> Source:
+        """The tuples from one place up to another."""
+        return self.take(slice(start, stop))
+
+
+def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int) -> Generator[int, None, Pane]:
+    """Make a pane of neighbouring sources by a counting sort, bit by bit: each step tells of how many tuples it was."""
+    codes = [source.codes for source in sources]
+    total = sum(map(len, codes))
+    grid = Grid.of(codes)
+    offsets = np.zeros(grid.cells + 1, np.uint32)
+    for own in codes:
+        for start in range(0, len(own), CHUNK):
+            loops.count(own[start : start + CHUNK], *grid.words, offsets)
+            yield min(CHUNK, len(own) - start)
+    np.cumsum(offsets, out=offsets)
+    following = offsets[:-1].copy()
+    pane = Pane(
+        first,
+        end,
+        grid,
+        offsets,
+        np.empty(total, np.uint64),
+        _roomy(np.dtype(np.int32), total),
+        [_roomy(value.dtype, total) for value in sources[0].values],
+        [
+            _roomy(np.dtype(np.uint8), total) if any(source.statuses[k] is not None for source in sources) else None
+            for k in range(len(sources[0].values))
+        ],
+    )
+    for source in sources:
+        for start in range(0, len(source.codes), CHUNK):
+            part = slice(start, min(start + CHUNK, len(source.codes)))
+            places = np.empty(part.stop - part.start, np.int64)
+            loops.place(source.codes[part], *grid.words, following, places)
+            pane.codes[places] = source.codes[part]
+            pane.positions[places] = source.positions[part] + (source.first - first)
+            for to, value in zip(pane.values, source.values, strict=True):
+                to[places] = value[part]
+            for mark, status in zip(pane.statuses, source.statuses, strict=True):
+                if mark is not None:
+                    mark[places] = status[part] if status is not None else 0
+            yield len(places)
+    return pane
+
+
+def at_once(work: Generator[int, None, Pane]) -> Pane:
+    """The pane, made in one go."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            pane: Pane = done.value
+            return pane
+
+
+def _roomy(dtype: np.dtype[np.generic], count: int) -> Any:
+    array = np.empty(count + LANES, dtype)
+    array[count:] = np.zeros(LANES, dtype)
+    return array

@@ -1,0 +1,332 @@
+"""The band index: panes of tuples that lie side by side by cell, so that a tuple tries its candidates in vectors.
+
+What is inserted becomes a small pane. Neighbouring panes of one size are merged into a larger one, a little with every
+insertion; until that is done, the small ones are searched. So panes are few and large, and no insertion takes long. No
+pane grows longer than a part of the window, so that it expires in time.
+
+Beside the tuples lie those of their columns that the condition reads: it is decided where they are found. What cannot
+be decided there (the order of strings, what no kernel can compute) is left for those that are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handfast.kernels.columns import Columns
+from handfast.kernels.compiler.compile import blank
+from handfast.kernels.compiler.runs import LANES, run_kernel
+from handfast.kernels.course import Pairs, Positions, Ranges
+from handfast.kernels.index.bands import FINE
+from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
+from handfast.kernels.index.pane import Pane, Source, at_once, building
+from handfast.kernels.index.protocol import PairConditions
+from handfast.kernels.index.wild import WildTuples
+from handfast.kernels.strings import StringTable
+from handfast.kernels.values import addresses, literal_buffer
+from handfast.spec.expression import Column, Expr, Literal, conjunction, number_literals, walk
+
+_FAN = 4  # so many neighbouring panes of one size become one
+_SMALLEST = 256  # tuples of a pane of the lowest size
+_BASIC = 1 << 8  # tuples that a pane may always have
+_PART = 6  # and otherwise at most this part of what a probing tuple reaches,
+_PART_AT_FIRST = 2  # or this one until something expires: then no pane is in the way of a later one
+_PATIENCE = 16  # so many probes or more go by before panes become much shorter
+_PACE = 4  # tuples that every merge goes on by for each that is inserted
+_LEAST = 1 << 12  # and by so many at the least
+_RUNS = 1 << 15  # that are sought at a time
+_FEW = 64  # probing tuples whose pairs are put in order: people read matches from the oldest to the newest
+_STEP = 0x9E3779B1  # between stripes where equalities spread them: odd, so that no two of them coincide
+_HALF = np.uint64(0xFFFFFFFF)
+
+Merge = tuple[list[Pane], Generator[int, None, Pane]]
+
+
+@dataclass(frozen=True, slots=True)
+class PaneKeys:
+    """Where tuples lie, and where partners can lie: in `stripes` stripes from `stripe` on, from `low` to `high`."""
+
+    plain: ConditionKeys
+    codes: Numbers
+    stripe: Numbers
+    stripes: Positions
+    low: Positions
+    high: Positions
+    columns: Columns
+
+    @property
+    def dead(self) -> NDArray[np.bool_]:
+        return self.plain.dead
+
+    @property
+    def some_unplaced(self) -> bool:
+        return bool(self.plain.wild.any())
+
+
+class PaneIndex:
+    """An `Index` by bands, or by equalities and bands. More than two bands are conditions like any other."""
+
+    def __init__(self, conditions: PairConditions, side: int, capacity: int) -> None:
+        from handfast.kernels.index import pane_loops
+
+        self._loops = pane_loops
+        self._side = side
+        self._maker = KeyMaker(conditions, side)
+        self._wild = WildTuples()
+        self._capacity = capacity
+        streams = conditions.bands[0].streams
+        condition, self._literals = number_literals(conjunction(_decided(conditions)))
+        self._shape = blank(condition)
+        named = {node for node in walk(self._shape) if isinstance(node, Column)}
+        known = [[k for k, own in enumerate(conditions.program.inputs[s]) if own.column in named] for s in streams]
+        self._slots = tuple(
+            tuple(conditions.program.inputs[stream][k].slot for k in own)
+            for stream, own in zip(streams, known, strict=True)
+        )
+        self._known = known
+        self._striped = len(self._maker.scales) > 1
+        self._step = np.uint64(_STEP if conditions.equalities else 1)
+        self._panes: list[Pane] = []
+        self._merges: dict[int, Merge] = {}  # by the size of what is merged
+        self._reach: int | None = None  # how many tuples a probing tuple reaches, as far as is known
+        self._shift = 0  # the number of position 0
+        self._oldest = 0
+        self._stop = 0
+
+    @staticmethod
+    def serves(conditions: PairConditions) -> bool:
+        return bool(conditions.bands)
+
+    @staticmethod
+    def left(conditions: PairConditions) -> tuple[Expr, ...]:
+        decided = set(_decided(conditions))
+        return tuple(part for part in conditions.parts if part not in decided)
+
+    @staticmethod
+    def words(conditions: PairConditions) -> tuple[str, str]:
+        equalities, bands = len(conditions.equalities), min(2, len(conditions.bands))
+        parts = [f"hash on {equalities} equalit{'y' if equalities == 1 else 'ies'}"] if equalities else []
+        parts += [f"buckets on {bands} band{'' if bands == 1 else 's'}"]
+        return " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
+
+    def keys(self, columns: Columns) -> PaneKeys:
+        plain = self._maker.make(columns)
+        step, groups = self._step, plain.groups >> np.uint64(32)
+        (first, own, low, high), *rest = [
+            (scale, keys, *scale.bounds(self._side, keys))
+            for scale, keys in zip(self._maker.scales[:2], plain.bands, strict=False)
+        ]
+        stripe, stripes = groups, np.ones(len(columns), np.int64)
+        at = groups
+        if self._striped:
+            begin = first.cells(low)
+            stripes = first.cells(high) - begin + 1
+            stripe = groups + begin.view(np.uint64) * step
+            at = groups + first.cells(own.keys).view(np.uint64) * step
+            ((first, own, low, high),) = rest
+        columns_at = first.cells(own.keys, FINE).view(np.uint64)
+        codes = (at << np.uint64(32)) | (columns_at & _HALF)
+        return PaneKeys(plain, codes, stripe, stripes, first.cells(low, FINE), first.cells(high, FINE), columns)
+
+    def insert(self, keys: PaneKeys) -> None:
+        present, columns = keys.plain.present, keys.columns
+        count = len(present)
+        self._wild.insert(keys.plain)
+        some = slice(None) if present.all() else np.flatnonzero(present)
+        positions = np.arange(count)[some]
+        if len(positions):
+            own = self._known[self._side]
+            values = [columns.values[k][some] for k in own]
+            statuses = [None if status is None else status[some] for status in (columns.statuses[k] for k in own)]
+            source = Source(self._stop, keys.codes[some], positions, values, statuses)
+            self._panes += self._pieces(source, self._stop + count)
+        self._stop += count
+        self._go_on(max(_LEAST, _PACE * count))
+
+    def expire(self, oldest: int) -> None:
+        self._oldest = oldest + self._shift
+        self._panes = [pane for pane in self._panes if pane.end > self._oldest]
+
+    def drop(self, count: int) -> None:
+        self._shift += count
+        self._wild.drop(count)
+
+    def candidates(self, keys: PaneKeys, ranges: Ranges) -> Iterator[Pairs]:
+        some = keys.plain.present & (ranges.starts < ranges.stops)
+        order: Positions = np.flatnonzero(some)
+        if not len(order) or not self._panes:
+            return
+        sizes = ranges.sizes[order]
+        self._fit(int(sizes.mean()))
+        if len(order) > _FEW and self._longest * _PART > self._stop - self._oldest:  # neighbours try the same cells
+            order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
+        search = _Search(self, keys, Ranges(ranges.starts + self._shift, ranges.stops + self._shift, ranges.exact))
+        for places, numbers in search.pairs(order):
+            numbers -= self._shift
+            if len(order) <= _FEW:
+                by_place = np.lexsort((numbers, places))
+                places, numbers = places[by_place], numbers[by_place]
+            yield places, numbers
+
+    def unplaced(self, keys: PaneKeys, ranges: Ranges) -> Iterator[Pairs]:
+        return self._wild.candidates(keys.plain, ranges)
+
+    # -- how long panes are ------------------------------------------------------------------------
+
+    @property
+    def _longest(self) -> int:
+        """How many tuples a pane may have."""
+        live = self._stop - self._oldest
+        reach = live if self._reach is None else min(live, self._reach)
+        return max(_BASIC, reach // (_PART_AT_FIRST if self._oldest == 0 else _PART))
+
+    def _pieces(self, source: Source, end: int) -> Iterator[Pane]:
+        """Panes of neighbouring tuples, none longer than it may be."""
+        first, longest = source.first, self._longest if self._reach is not None else end - source.first
+        for start in range(first, end, longest):
+            stop = min(start + longest, end)
+            a, z = np.searchsorted(source.positions, [start - first, stop - first])
+            if a < z:
+                yield at_once(building(self._loops, [source.part(int(a), int(z))], start, stop))
+
+    def _fit(self, size: int) -> None:
+        """Cut panes that are much longer than what probing tuples reach."""
+        before = self._reach or 0
+        # it falls slowly: one push that reaches little must not cut what the next ones search
+        self._reach = max(size, before - before // _PATIENCE - 1)
+        most = _FAN * self._longest
+        if any(pane.end - pane.first > most for pane in self._panes):
+            cut = {id(pane) for pane in self._panes if pane.end - pane.first > most}
+            self._merges = {size: own for size, own in self._merges.items() if not cut & {id(p) for p in own[0]}}
+            self._panes = [
+                piece
+                for pane in self._panes
+                for piece in (self._pieces(pane.source, pane.end) if id(pane) in cut else [pane])
+            ]
+
+    # -- merging -----------------------------------------------------------------------------------
+
+    def _go_on(self, amount: int) -> None:
+        """Go on with every merge by so many tuples, then begin those that are due."""
+        for size, (merged, work) in list(self._merges.items()):
+            done = 0
+            try:
+                while done < amount:
+                    done += next(work)
+            except StopIteration as end:
+                del self._merges[size]
+                self._replace(merged, end.value)
+        while (due := self._due()) is not None:
+            size, panes = due
+            work = building(self._loops, [pane.unsorted for pane in panes], panes[0].first, panes[-1].end)
+            self._merges[size] = panes, work
+
+    def _replace(self, merged: list[Pane], by: Pane) -> None:
+        """Put the merged pane in the place of those that are still there; the oldest may have expired meanwhile."""
+        gone = {id(pane) for pane in merged}
+        at = next((k for k, pane in enumerate(self._panes) if id(pane) in gone), None)
+        if at is not None:
+            kept = [pane for pane in self._panes if id(pane) not in gone]
+            self._panes = [*kept[:at], by, *kept[at:]]
+
+    def _due(self) -> tuple[int, list[Pane]] | None:
+        """The newest panes of one size that are to be merged, if none of that size are being merged.
+
+        They are so many that they come to the next size, or as many as come to about the length that panes may have.
+        """
+        end = len(self._panes)
+        while end > 1:
+            size = _size(len(self._panes[end - 1]))
+            start = end - 1
+            while start and end - start < _FAN and _size(len(self._panes[start - 1])) == size:
+                start -= 1
+            run = self._panes[start:end]
+            long = run[-1].end - run[0].first
+            whole = len(run) == _FAN or (len(run) > 1 and 2 * long > self._longest)
+            if whole and size not in self._merges and long <= self._longest:
+                return size, run
+            end -= 1
+        return None
+
+
+class _Search:
+    """One probe of the panes of an index."""
+
+    def __init__(self, index: PaneIndex, keys: PaneKeys, ranges: Ranges) -> None:
+        self._keys, self._ranges = keys, ranges
+        self._loops, self._step, self._capacity = index._loops, index._step, max(index._capacity, LANES)
+        self._panes = list(index._panes)
+        self._cells = np.array([pane.cell_words for pane in self._panes], np.int64)
+        outer = 1 - index._side
+        own = index._known[outer]
+        statuses = [keys.columns.statuses[k] for k in own]
+        self._nullable = any(status is not None for status in statuses) or any(
+            status is not None for pane in self._panes for status in pane.statuses
+        )
+        longest = max(len(pane) for pane in self._panes) + LANES
+        self._zeros = np.zeros(max(longest, len(keys.codes)) if self._nullable else 0, np.uint8)
+        words = [[*pane.value_words, *pane.status_words(self._zeros)] for pane in self._panes]
+        self._words = np.array(words, np.int64)
+        self._held = [keys.columns.values[k] for k in own], [self._zeros if s is None else s for s in statuses]
+        self._values, self._statuses = addresses(self._held[0]), addresses(self._held[1])
+        self._literals = literal_buffer(index._literals, StringTable(), ordered=False)
+        self._kernels = [
+            run_kernel(index._shape, index._slots, outer, self._nullable, ranged) for ranged in (False, True)
+        ]
+        self._room = 4 * _RUNS
+        self._step_of_probes = max(64, _RUNS // (2 * len(self._panes)))
+
+    def pairs(self, order: Positions) -> Iterator[Pairs]:
+        """What is found for probing tuples: their places, and the numbers of stored ones."""
+        keys, ranges = self._keys, self._ranges
+        places, numbers = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
+        runs = [np.empty(self._room, np.uint32) for _ in range(4)]
+        cut = np.zeros(1, np.int64)
+        first = 0
+        found = 0
+        while first < len(order):
+            stop = min(first + self._step_of_probes, len(order))
+            count = self._loops.runs(
+                self._cells, order, first, stop, keys.stripe, keys.stripes, self._step, keys.low, keys.high,
+                ranges.starts, ranges.stops, *runs, cut,
+            )  # fmt: skip
+            if count < 0:
+                self._room *= 2
+                runs = [np.empty(self._room, np.uint32) for _ in range(4)]
+                continue
+            first = stop
+            for kernel, begin, end in zip(self._kernels, (0, int(cut[0])), (int(cut[0]), count), strict=True):
+                state = np.array([begin, -1, 0, 0], np.int64)
+                while state[0] < end:
+                    state[2:] = places.ctypes.data + 8 * found, numbers.ctypes.data + 8 * found
+                    found += kernel(
+                        self._values.ctypes.data, self._statuses.ctypes.data,
+                        self._words.ctypes.data, self._words.shape[1], *(own.ctypes.data for own in runs),
+                        int(state[0]), end, ranges.starts.ctypes.data, ranges.stops.ctypes.data,
+                        self._literals.ctypes.data, self._capacity - found, state.ctypes.data,
+                    )  # fmt: skip
+                    if state[0] < end:
+                        yield places[:found], numbers[:found]
+                        found = 0
+        if found:
+            yield places[:found], numbers[:found]
+
+
+def _decided(conditions: PairConditions) -> tuple[Expr, ...]:
+    """The parts of the condition that can be decided where tuples are found: those without text."""
+    return tuple(
+        part
+        for part in conditions.parts
+        if not any(isinstance(node, Column | Literal) and node.type.is_text for node in walk(part))
+    )
+
+
+def _size(count: int) -> int:
+    """A pane's size on a scale of powers of the fan."""
+    size, limit = 0, _SMALLEST
+    while count > limit:
+        size, limit = size + 1, limit * _FAN
+    return size

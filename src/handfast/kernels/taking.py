@@ -1,0 +1,65 @@
+"""Values of stored tuples taken from the blocks that they lie in: only what is asked for is copied, and in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from handfast.flow.block import Block
+from handfast.flow.fixed import BITS, fixed_width
+from handfast.kernels.compiler.gathering import gather_kernel, owner_kernel
+
+_PAGES = 1 << 12  # about how many pages the positions are cut into
+
+Positions = NDArray[np.int64]
+Owners = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks one behind the other, each from a start on; a position is a place in that order."""
+
+    blocks: Sequence[Block]
+    starts: Positions
+
+    def takes(self, place: int) -> bool:
+        """Whether the values of a column can be taken here: all are as wide, and none is NULL."""
+        return all(block.bases[place] is not None for block in self.blocks)
+
+    def owners(self, positions: Positions) -> Owners | None:
+        """The number of the block that each position lies in; None if there is but one."""
+        if len(self.blocks) == 1:
+            return None
+        pages, bits, starts = self._pages
+        owners = np.empty(len(positions), np.int32)
+        words = pages.ctypes.data, bits, starts.ctypes.data, positions.ctypes.data, owners.ctypes.data
+        owner_kernel()(*words, len(positions))
+        return owners
+
+    def take(self, place: int, owners: Owners | None, positions: Positions) -> pa.Array:
+        """The values of a column at these positions; `positions` lie side by side in memory."""
+        type_ = self.blocks[0].batch.schema.types[place]
+        width = fixed_width(type_)
+        assert width is not None, "only what can be taken is asked for"
+        # where the values of each block would begin if it began at position 0
+        bases = np.array([block.bases[place] for block in self.blocks], np.int64) - self.starts * max(1, width)
+        out = np.empty(len(positions) * max(1, width), np.uint8)
+        of_places = owners.ctypes.data if owners is not None else 0
+        kernel = gather_kernel(width, owners is not None)
+        kernel(bases.ctypes.data, of_places, positions.ctypes.data, out.ctypes.data, len(positions))
+        values = np.packbits(out, bitorder="little") if width == BITS else out
+        return pa.Array.from_buffers(type_, len(positions), [None, pa.py_buffer(values)])
+
+    @cached_property
+    def _pages(self) -> tuple[Owners, int, Positions]:
+        """By page, the block of its first position; the bits of a position in its page; the starts, with an end."""
+        stop = int(self.starts[-1]) + len(self.blocks[-1])
+        bits = max(4, (stop // _PAGES).bit_length())
+        begins = np.maximum(np.arange((stop >> bits) + 1, dtype=np.int64) << bits, self.starts[0])
+        pages = (np.searchsorted(self.starts, begins, side="right") - 1).astype(np.int32)
+        return pages, bits, np.append(self.starts, np.iinfo(np.int64).max)

@@ -1,0 +1,184 @@
+"""Every index finds what the definition finds, within any ranges, while tuples come, expire and are dropped."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import handfast as hf
+from handfast.core.planner import make_plan
+from handfast.core.recipe import Pairing, Recipe
+from handfast.flow.batch import as_batch, schema_of
+from handfast.flow.block import Block
+from handfast.judge.evaluation import evaluate
+from handfast.kernels.columns import ColumnReader
+from handfast.kernels.course import Ranges
+from handfast.kernels.index import hashed, pane, panes
+from handfast.kernels.sizes import KernelSizes
+from handfast.kernels.strings import StringTable
+from handfast.plan import INDEX, MERGE
+from tests.sampling import sampled
+
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us")),
+        ("k", pa.int64()),
+        ("x", pa.int32()),
+        ("f", pa.float64()),
+        ("g", pa.float32()),
+        ("t", pa.string()),
+        ("d", pa.decimal128(20, 2)),
+    ]
+)
+PREDICATES = [
+    "r.k = s.k",
+    "r.t = s.t",
+    "r.k = s.k AND r.t = s.t",
+    "r.f = s.f",
+    "r.k = s.k AND r.x < s.x",
+    "r.x = s.k",
+    "r.x BETWEEN s.x - 3 AND s.x + 3",
+    "r.f BETWEEN s.f - 1.5 AND s.f + 1.5",
+    "r.x BETWEEN s.x - 3 AND s.x + 3 AND r.g BETWEEN s.g - 2 AND s.g + 2",
+    "r.k = s.k AND r.x BETWEEN s.x - 3 AND s.x + 3",
+    "r.t = s.t AND r.x BETWEEN s.x - 3 AND s.x + 3 AND r.f BETWEEN s.f - 2 AND s.f + 2",
+    "r.x BETWEEN s.x - 3 AND s.x + 3 AND r.t < s.t",
+    "r.k BETWEEN s.k - 2 AND s.k + 2 AND r.t LIKE concat(s.t, '%')",
+    "abs(r.x - s.x) <= 2 AND r.f BETWEEN s.f - 2 AND s.f + 2 AND r.k BETWEEN s.k - 9 AND s.k + 9",
+    "r.d BETWEEN s.d - 1 AND s.d + 1 AND r.x <> s.x",
+]
+EXTREMES: dict[str, list[Any]] = {
+    "k": [None, 2**63 - 1, -(2**63), 0],
+    "x": [None, 2**31 - 1, -(2**31)],
+    "f": [None, float("nan"), float("inf"), -float("inf"), 1e300, -0.0, 1e16],
+    "g": [None, float("nan"), float("inf"), 3e38, -0.0],
+    "t": [None, "", "aé", "z" * 30],
+    "d": [None],
+}
+
+
+def value(rng: random.Random, column: str, spread: int) -> Any:
+    if rng.random() < 0.08:
+        return rng.choice(EXTREMES[column])
+    number = rng.randrange(-spread, spread)
+    if column == "t":
+        return "abc"[: number % 4]
+    if column == "d":
+        return Decimal(number) / 4
+    return number + rng.choice([0, 0.25, 0.5]) if column in "fg" else number
+
+
+class Fed:
+    """One side's tuples as rows and as an index has them."""
+
+    def __init__(self, rng: random.Random, pairing: Pairing, reader: ColumnReader, side: int, capacity: int) -> None:
+        self._rng, self._reader, self._side = rng, reader, side
+        assert pairing.index is not None
+        self.index = pairing.index(pairing.conditions, side, capacity)
+        self.rows: list[dict[str, Any]] = []
+        self.blocks: list[Block] = []
+
+    def batch(self, count: int, spread: int) -> tuple[list[dict[str, Any]], Block]:
+        rows = [{"ts": 0} | {name: value(self._rng, name, spread) for name in EXTREMES} for _ in range(count)]
+        columns = [pa.array([row[name] for row in rows], SCHEMA.field(name).type) for name in SCHEMA.names]
+        batch = as_batch(pa.Table.from_arrays(columns, schema=SCHEMA))
+        rows = [
+            row | {"g": exact, "d": unscaled(row["d"])} for row, exact in zip(rows, columns[4].to_pylist(), strict=True)
+        ]
+        return rows, Block(batch, np.zeros(count, np.int64), np.zeros(count, np.uint8))
+
+    def insert(self, count: int, spread: int) -> None:
+        rows, block = self.batch(count, spread)
+        self.rows += rows
+        self.blocks.append(block)
+        self.index.insert(self.index.keys(self._reader.read(self._side, block)))
+
+
+def unscaled(number: Decimal | None) -> int | None:
+    """A decimal as the definition takes it."""
+    return None if number is None else int(number * 100)
+
+
+@pytest.mark.parametrize(("seed", "local_join"), sampled([(k, way) for k in range(60) for way in (INDEX, MERGE)], 4))
+def test_an_index_finds_what_the_definition_finds(seed: int, local_join: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    on = PREDICATES[seed % len(PREDICATES)]
+    for module, name, size in (
+        *((panes, "_SMALLEST", 4), (panes, "_BASIC", rng.choice([4, 30])), (panes, "_LEAST", 7), (panes, "_RUNS", 40)),
+        *(
+            (panes, "_FEW", 3),
+            (pane, "CHUNK", 5),
+            (hashed, "_FAR", 200),
+            (hashed, "_TOGETHER", 4),
+            (hashed, "_ROOM", 8),
+        ),
+    ):
+        monkeypatch.setattr(module, name, size)
+    join = hf.JoinSpec(("r", "s"), on, window="1 hour", time="ts").bind(dict.fromkeys("rs", schema_of(SCHEMA)))
+    recipe = Recipe(make_plan(join, 1, local_join=local_join), KernelSizes(candidates=rng.choice([9, 1000])))
+    pairing, reader = recipe.pairing(0, 1), recipe.reader(StringTable())
+    probing = rng.randrange(2)
+    fed = [Fed(rng, pairing, reader, side, rng.choice([9, 1000])) for side in (0, 1)]
+    stored = fed[1 - probing]
+    spread, oldest, dropped, found_any = rng.choice([3, 12, 500]), 0, 0, False
+    for _ in range(12):
+        stored.insert(rng.choice([1, 7, 40]), spread)
+        if rng.random() < 0.4:
+            oldest = rng.randrange(oldest, len(stored.rows) + 1)
+            stored.index.expire(oldest - dropped)
+        if rng.random() < 0.3:
+            stored.index.drop(oldest - dropped)
+            dropped = oldest
+        rows, block = fed[probing].batch(rng.choice([1, 30]), spread)
+        found_any |= check(rng, pairing, reader, fed, probing, (rows, block), (oldest, dropped), join.predicate)
+    assert found_any or spread == 500
+
+
+def check(
+    rng: random.Random,
+    pairing: Pairing,
+    reader: ColumnReader,
+    fed: list[Fed],
+    probing: int,
+    new: tuple[list[dict[str, Any]], Block],
+    gone: tuple[int, int],
+    predicate: Any,
+) -> bool:
+    """Compare what new tuples find in ranges of their own with the definition; whether that is anything."""
+    rows, block = new
+    stored, (oldest, dropped) = fed[1 - probing], gone
+    stop = len(stored.rows)
+    short = rng.random() < 0.5
+    starts = np.array([rng.randrange(oldest, stop + 1) if short else oldest for _ in rows], np.int64)
+    stops = np.array([min(stop, start + rng.randrange(12)) if short else stop for start in starts.tolist()], np.int64)
+    columns = reader.read(probing, block)
+    every = reader.read(1 - probing, Block.concat(stored.blocks)).take(np.arange(dropped, stop))
+    keys = fed[probing].index.keys(columns)
+    ranges = Ranges(starts - dropped, stops - dropped, True)
+    found = []
+    for kernels, pairs in chain(
+        ((pairing.left, pair) for pair in stored.index.candidates(keys, ranges)),
+        ((pairing.kernels, pair) for pair in stored.index.unplaced(keys, ranges)),
+    ):
+        at, positions = (own.copy() for own in pairs)
+        assert ((ranges.starts[at] <= positions) & (positions < ranges.stops[at])).all()
+        sides = (columns, every) if probing == 0 else (every, columns)
+        r, s = (reader.for_pairs(stream, side) for stream, side in enumerate(sides))
+        given = (at, positions) if probing == 0 else (positions, at)
+        kept = kernels.check(r, s, reader.literals(kernels.literals), given)
+        at, positions = kept if probing == 0 else kept[::-1]
+        found += list(zip(at.tolist(), (positions + dropped).tolist(), strict=True))
+    expected = [
+        (k, p)
+        for k, row in enumerate(rows)
+        for p in range(int(starts[k]), int(stops[k]))
+        if evaluate(predicate, (row, stored.rows[p]) if probing == 0 else (stored.rows[p], row)) is True
+    ]
+    assert expected == sorted(found)
+    return bool(expected)
