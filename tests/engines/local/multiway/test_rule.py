@@ -41,6 +41,12 @@ MOST = 8_000  # states, far more than any of the small shapes has
 RINGS = [own for own in SMALL if own[0] is ring and own[1:4] in ((3, (2, 2), 1), (3, (3, 1), 1), (4, (1, 1, 1), 1))]
 
 
+def named(shape: Any) -> str:
+    """The shape as a test's name: the same in every process."""
+    make, *numbers = shape
+    return f"{make.__name__} of {', '.join(map(str, numbers))}"
+
+
 def modelled(
     shape: Callable[[int], Ways], streams: int, fan: tuple[int, ...], times: int, room: int, rule: str
 ) -> Model:
@@ -66,7 +72,7 @@ def check(model: Model, found: Explored) -> None:
     assert tuple(sorted(model.right)) == end.given
 
 
-@pytest.mark.parametrize("shape", [*SMALL, *LARGE], ids=str)
+@pytest.mark.parametrize("shape", [*SMALL, *LARGE], ids=named)
 def test_with_a_buffer_for_each_hop_every_order_ends_with_all_matches(shape: Any, record_property: Record) -> None:
     model = modelled(*shape, RULE)
     found = explore(model)
@@ -75,20 +81,20 @@ def test_with_a_buffer_for_each_hop_every_order_ends_with_all_matches(shape: Any
 
 
 @pytest.mark.parametrize("rule", [SHARED, HELD])
-@pytest.mark.parametrize("shape", RINGS, ids=str)
+@pytest.mark.parametrize("shape", RINGS, ids=named)
 def test_without_the_rule_a_ring_blocks(shape: Any, rule: str) -> None:
     model = modelled(*shape, rule)
     assert any(not model.is_empty(end) for end in explore(model).ends)
 
 
-@pytest.mark.parametrize("shape", [own for own in SMALL if own[0] is line], ids=str)
+@pytest.mark.parametrize("shape", [own for own in SMALL if own[0] is line], ids=named)
 def test_a_line_cannot_block(shape: Any) -> None:
     """What one waits for is always further on: with one buffer for all hops as well."""
     model = modelled(*shape, SHARED)
     check(model, explore(model))
 
 
-@pytest.mark.parametrize("shape", SMALL, ids=str)
+@pytest.mark.parametrize("shape", SMALL, ids=named)
 def test_the_real_stages_come_to_the_same_states_and_the_same_end(
     shape: Any, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
