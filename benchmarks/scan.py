@@ -147,7 +147,8 @@ def ours(shape: Shape, tables: dict[str, pa.Table], sizes: KernelSizes) -> Calla
 
     def run() -> Pairs:
         found = list(kernels.scan(r, s, literals, (0, 0)))
-        return tuple(np.concatenate([np.empty(0, np.int64), *(pair[k] for pair in found)]) for k in (0, 1))
+        r_at, s_at = (np.concatenate([np.empty(0, np.int64), *(pair[k] for pair in found)]) for k in (0, 1))
+        return r_at, s_at
 
     return run
 

@@ -19,7 +19,7 @@ from tests.judges.rows import multiset, result_of
 from tests.sampling import sampled
 from tests.strategies import Case
 
-CASES, CHUNK = 400, 10
+CASES, CHUNK = 400, 4
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def _same(target: Target) -> Target:
     return target
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 20))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 50))
 def test_every_set_of_instructions_finds_what_the_oracle_finds(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for target in reachable():
         compile.derive_kernel.cache_clear()
