@@ -27,6 +27,7 @@ from handfast.kernels.strings import StringTable
 from handfast.kernels.target import reachable
 from handfast.plan import SCAN
 from handfast.spec.expression import Call, Column, Op
+from handfast.spec.meaning import AnsiError
 from handfast.spec.types import DOUBLE, FLOAT
 from tests.judges.rows import rows_of
 from tests.sampling import sampled
@@ -142,7 +143,7 @@ class Case:
 def _is_true(holds: evaluation.Evaluator, rows: list[dict[str, Any]]) -> bool:
     try:
         return holds(rows) is True
-    except evaluation.AnsiError:
+    except AnsiError:
         return False
 
 

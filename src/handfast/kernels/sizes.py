@@ -8,6 +8,7 @@ from handfast.errors import SpecError
 from handfast.kernels.target import Target, host
 
 _LANE = 4  # bytes of the values that are compared most
+_MANY = 16  # lanes of the widest vectors that there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,9 @@ class Vectors:
     @staticmethod
     def of(target: Target) -> Vectors:
         """As many lanes as a CPU's vectors have for the values that are compared most."""
-        return Vectors(target.width // _LANE)
+        lanes = target.width // _LANE
+        # AVX-512 has registers enough for what four outer tuples bring along
+        return Vectors(lanes, group=1, block=4) if lanes == _MANY else Vectors(lanes)
 
     @property
     def pairs(self) -> int:
