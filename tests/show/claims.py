@@ -201,9 +201,9 @@ def rings() -> list[Line]:
     ran = run_tests("tests/agreement/test_ring.py")
     bugs = run_tests("tests/engines/hardware/circular/test_mutants.py")
     return [
-        ran.line("ring of stages = oracle: Amaranth", ran.total("joins of a ring on Amaranth"), 200, "joins"),
-        ran.line("line with a stash = oracle: Amaranth", ran.total("joins of a line on Amaranth"), 200, "joins"),
-        ran.line("ring and line = oracle: Verilator", ran.total("inputs of a ring on Verilator"), 48, "inputs"),
+        ran.line("ring of stages = oracle: Amaranth", ran.total("ring joins on Amaranth"), 200, "joins"),
+        ran.line("line with a stash = oracle: Amaranth", ran.total("line joins on Amaranth"), 200, "joins"),
+        ran.line("ring and line = oracle: Verilator", ran.total("ring inputs on Verilator"), 48, "inputs"),
         ran.line(
             "everything matches, room for one: never stuck, 3 to 8 streams", ran.count("never_stuck"), 30, "joins"
         ),
