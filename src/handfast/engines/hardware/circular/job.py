@@ -11,7 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from handfast.engines.hardware.circular.design import RingDesign
+from handfast.engines.hardware.circular.modelled import Matches, entering, line_ways, ring_ways
 from handfast.engines.hardware.layout import numbers
+from handfast.engines.hardware.model.circular import RingRun
+from handfast.engines.hardware.model.circular import run as run_ring
+from handfast.engines.hardware.model.stashed import run as run_line
 from handfast.engines.hardware.observe import Observation, Progress, observe
 from handfast.engines.hardware.options import MODEL
 from handfast.engines.hardware.rows import table_of
@@ -63,12 +67,18 @@ class RingJob:
 
     def run(self) -> Outcome:
         """What the circuit gives, and what it loses."""
-        self._check_simulator()
+        if self.simulator == MODEL:
+            return self._on_model().outcome
         return SIMULATE[self.simulator](self.design.build(), self.steps, every=self.design.step_every)
 
     def observed(self, *, waveform: Path | None = None, progress: Progress | None = None) -> Observation:
         """Run the circuit and watch it; `waveform` is a VCD to write."""
-        self._check_simulator()
+        if self.simulator == MODEL:
+            if waveform is not None:
+                raise UnsupportedError(
+                    "The fast model has no signals that a waveform could show; use simulator 'amaranth' or 'verilator'"
+                )
+            return self._on_model()
         return observe(
             self.design.build(),
             self.steps,
@@ -84,11 +94,23 @@ class RingJob:
         by_stream = np.array(places, np.int64).reshape(-1, len(self.blocks)).T
         return table_of(self.design.join, self.blocks, by_stream, self.schema)
 
-    def _check_simulator(self) -> None:
-        if self.simulator == MODEL:
-            raise UnsupportedError(
-                "The fast model knows circuits for two streams; use HardwareOptions(simulator='verilator')"
-            )
+    def modelled(self, *, levels: bool = False) -> RingRun:
+        """What the circuit does, as the fast model has it; with `levels`, every queue in every cycle."""
+        windows = [stream.window for stream in self.design.join.spec.streams]
+        into = entering(self.blocks, [held_by(windows, self.blocks, k) for k in range(len(self.blocks))])
+        every = self.design.step_every
+        if isinstance(self.design, LineDesign):
+            lists = Matches(line_ways(self.design.conditions), self.blocks, into).lists()
+            return run_line(self.design.shape, into, lists, every=every, levels=levels)
+        lists = Matches(ring_ways(self.design.conditions), self.blocks, into).lists()
+        return run_ring(self.design.shape, into, lists, every=every, levels=levels)
+
+    def _on_model(self) -> Observation:
+        found = self.modelled()
+        results = [self.design.layout.number(places) for places in found.results.tolist()]
+        outcome = Outcome(results, found.cycles.tolist(), dropped=found.dropped)
+        fifos = tuple(found.highest[-self.design.shape.stages :].tolist())
+        return Observation(outcome, found.idle, fifos, int(found.waited.sum()))
 
 
 def held_by(windows: Sequence[Window], blocks: Sequence[Block], stream: int) -> Places:

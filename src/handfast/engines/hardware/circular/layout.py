@@ -98,6 +98,14 @@ class WindowsLayout:
             result >>= width
         return tuple(found)
 
+    def number(self, places: Sequence[int]) -> int:
+        """The result that is made of these places."""
+        word = shift = 0
+        for stream, place in enumerate(places):
+            word |= place << shift
+            shift += self.slot(stream).seq
+        return word
+
 
 def copy(m: Module, layout: TupleLayout, source: Any, to: Any) -> None:
     """Copy what one member has of another, or of a slot."""
