@@ -105,7 +105,7 @@ def check_seeds(seeds: Iterable[int], **options: Any) -> None:
 @pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 5))
 def test_the_ring_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
     check_seeds(range(start, start + CHUNK))
-    record_property("joins of a ring on Amaranth", CHUNK)
+    record_property("ring joins on Amaranth", CHUNK)
 
 
 def check_stashes(seeds: Iterable[int]) -> None:
@@ -116,7 +116,7 @@ def check_stashes(seeds: Iterable[int]) -> None:
 @pytest.mark.parametrize("start", sampled(range(1_000, 1_000 + CASES, CHUNK), 5))
 def test_the_line_with_a_stash_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
     check_stashes(range(start, start + CHUNK))
-    record_property("joins of a line on Amaranth", CHUNK)
+    record_property("line joins on Amaranth", CHUNK)
 
 
 def check_everything_matching(streams: int, **options: Any) -> None:
@@ -170,4 +170,4 @@ def test_one_circuit_on_verilator_equals_the_oracle_for_many_inputs(
         assert case.expected() == case.found(), f"seed {seed}: {case}"
         found += case.expected().total()
     assert found > INPUTS
-    record_property("inputs of a ring on Verilator", INPUTS)
+    record_property("ring inputs on Verilator", INPUTS)
