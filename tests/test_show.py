@@ -40,7 +40,7 @@ def test_without_its_tests_every_claim_fails(
 
 @pytest.mark.parametrize("name", OF_TESTS)
 def test_one_test_that_fails_is_a_claim_that_fails_and_says_why(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    every = "test_catches_goes_on_never_stuck_broken_rule_of_many_test_model_and_circuit"
+    every = "test_catches_goes_on_never_stuck_broken_rule_of_many_test_model_and_circuit_show_a_bug"
     many = tuple(Checked("tests.one", f"{every}_{n}", True) for n in range(500))
     wrong = Checked("tests.one", "test_catches_wrong", False)
     control = Checked("tests.one", "test_control", True)
@@ -49,6 +49,7 @@ def test_one_test_that_fails_is_a_claim_that_fails_and_says_why(monkeypatch: pyt
     endings += "ring joins on Amaranth", "line joins on Amaranth", "ring inputs on Verilator"
     endings += "joins of a ring on the model", "joins of a line on the model"
     endings += "joins on Amaranth", "joins on the model", "inputs on Verilator", "configurations on Verilator"
+    endings += "restarts", "restarted cases"
     figures = {**{ending: [9999.0] for ending in endings}, **{own: [1.0] for own in covered}, "import seconds": [0.1]}
     answered(monkeypatch, Ran((*many, control), figures, "all is well"))
     assert all(line.passed for line in OF_TESTS[name]())

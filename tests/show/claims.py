@@ -22,8 +22,21 @@ def agreement_spark() -> list[Line]:
     """Spark against oracle and DuckDB, streaming before the end of input."""
     ran = run_tests("tests/agreement", "-m", "spark and not slow")
     return [
-        ran.line("agreement, Spark batch", ran.total("batch cases"), 100, "cases"),
-        ran.line("agreement, Spark streaming, at its watermark", ran.total("streaming cases"), 40, "cases"),
+        ran.line("agreement, Spark batch", ran.total("batch cases"), 184, "cases"),
+        ran.line("agreement, Spark streaming, at its watermark", ran.total("streaming cases"), 68, "cases"),
+        ran.line("of these, 3, 4, 5 and 8 streams: queries stopped and restarted", ran.total("restarts"), 20, "times"),
+    ]
+
+
+def many_streams() -> list[Line]:
+    """Three streams and more at Spark's operator, and how they are divided among the cores."""
+    ran = run_tests("tests/engines/spark/test_many_streams.py")
+    routed = run_tests("tests/core/routing/test_hypercube.py", "tests/core/routing/test_grid.py")
+    restarted = "3, 4, 5 and 8 streams, every attempt of the operator restarted or its caches lost"
+    return [
+        ran.line(restarted, ran.total("restarted cases"), 252, "cases"),
+        routed.line("hypercube: each match at one core, taken where it sends less", routed.passed, 226, "tests"),
+        routed.line("hypercube: deliberate bugs caught", routed.count("show_a_bug"), 8, "bugs"),
     ]
 
 
@@ -136,7 +149,7 @@ def exactly_once() -> list[Line]:
 def kills() -> list[Line]:
     """kill −9 at random moments: driver, executor, Python worker."""
     ran = run_tests("tests/engines/spark/test_kills.py", "-m", "not slow", "-k", "at_any_moment")
-    return [ran.line("kill −9 at random moments: nothing lost, nothing twice", ran.passed, 6, "runs exact")]
+    return [ran.line("kill −9 at random moments: nothing lost, nothing twice", ran.passed, 9, "runs exact")]
 
 
 def kept_checkpoints() -> list[Line]:
@@ -175,6 +188,34 @@ def chain() -> list[Line]:
         scheduled.line("handshake chain: broken rules caught", scheduled.count("broken_rule"), 10, "rules"),
         modes.line("both forwardings in threads, all local joins", joins, 400, "joins"),
         admission.line("a burst loses no admitted row; soak adds up every second", admission.passed, 18, "tests"),
+    ]
+
+
+def ring() -> list[Line]:
+    """Three streams and more in this process: agreement, every order of small rings, schedules, broken rules."""
+    folder = "tests/engines/local/multiway"
+    agreed = run_tests("tests/agreement/test_multiway.py")
+    rule = run_tests(f"{folder}/test_rule.py")
+    scheduled = run_tests(f"{folder}/test_ring_schedules.py", "-m", "not slow")
+    parts = run_tests(f"{folder}/test_choice.py", f"{folder}/test_multiway_sessions.py", "tests/core/test_stash.py")
+    joins = agreed.total("joins of many streams") + agreed.total("joins whose layout changes")
+    return [
+        agreed.line("3 to 16 streams, plain, ring, stash, chosen = oracle and DuckDB", joins, 2_064, "joins"),
+        rule.line(
+            "every order of steps of small rings and lines, real stages", rule.total("real stages"), 13_731, "states"
+        ),
+        rule.line("the same of the model; without the rule it blocks", rule.total("ring or a line"), 113_912, "states"),
+        scheduled.line(
+            "adversarial schedules of rings and stashes", scheduled.total("rings and stashes"), 500, "schedules"
+        ),
+        Line(
+            "broken rules of rings and stashes caught",
+            f"{rule.count('catches') + scheduled.count('catches')} rules",
+            "≥ 30, 0 fail",
+            rule.ok and scheduled.ok and rule.count("catches") + scheduled.count("catches") >= 30,
+            rule.output + scheduled.output,
+        ),
+        parts.line("stash, choice, counters, failures and Ctrl-C in a stage", parts.passed, 99, "tests"),
     ]
 
 

@@ -383,6 +383,23 @@ def scaling(
         run(out, quick=quick, screen=Screen.of_output())
 
 
+@_bench.command()
+def multiway(
+    out: Annotated[Path, typer.Option(help="The folder for the figures and the picture.")] = Path("bench-multiway"),
+    quick: Annotated[bool, typer.Option(help="Small and short: to see that it runs, not to measure.")] = False,
+) -> None:
+    """Measure how a join of many streams, in a ring of stages, grows with them.
+
+    New rows a second by the number of streams, where rows seldom match: on the CPUs that there are, and by a model of
+    the ring on as many as it has stages. Takes about two minutes; needs the 'bench' extra.
+    """
+    with _errors():
+        from handfast.cli.bench.multiway import run
+        from handfast.cli.screen import Screen
+
+        run(out, quick=quick, screen=Screen.of_output())
+
+
 def _check_circuits() -> None:
     """Refuse to go on without the extra, before anything imports Amaranth."""
     from handfast.engines.hardware import toolchain
