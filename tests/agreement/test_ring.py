@@ -12,6 +12,10 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.engines.hardware.circular.job import RingJob
+from handfast.engines.hardware.engine import prepare
+from handfast.engines.hardware.simulate import by_amaranth
+from handfast.engines.hardware.stashed.line import LineCircuit
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 from tests.sampling import sampled
@@ -19,6 +23,7 @@ from tests.sampling import sampled
 NAMES = "abcdefgh"
 CASES = 200
 CHUNK = 10
+SMALL = (1, 2, 3, 11)  # tables of which some tuples find all pairs and some do not
 STASHES = (0, 1, 2, 3, 5, 8, 20, 100)  # sizes: from one that never has all pairs to one that always has
 INPUTS = 12  # that each circuit is given which is built once
 
@@ -78,10 +83,10 @@ class RingCase:
         return f"{self.asked} {self.options} { ({n: len(t) for n, t in self.tables.items()}) }"
 
 
-def random_table(rng: random.Random, keys: int, rows: int | None) -> pa.Table:
+def random_table(rng: random.Random, keys: int, rows: int | None, spread: int | None = None) -> pa.Table:
     """Some rows: spread over the time, in bursts, or all at once, with ties and NULLs."""
     rows = rows or rng.choice((1, 3, 6, 10))
-    spread = rng.choice((1, 4, 12))
+    spread = spread or rng.choice((1, 4, 12))
     start = rng.choice((0, 0, spread))
     nulls = rng.choice((0, 0.2))
     times = [(start + rng.randrange(spread)) * 1_000_000 for _ in range(rows)]
@@ -117,6 +122,34 @@ def check_stashes(seeds: Iterable[int]) -> None:
 def test_the_line_with_a_stash_equals_the_oracle(start: int, record_property: Callable[[str, object], None]) -> None:
     check_stashes(range(start, start + CHUNK))
     record_property("line joins on Amaranth", CHUNK)
+
+
+def check_small_stash(seed: int) -> None:
+    """A stash in which pairs are overwritten that could still match, and which is whole again now and then."""
+    rng = random.Random(seed)
+    case = RingCase(0)
+    case.names = NAMES[:3]
+    case.tables = {name: random_table(rng, 2, rows=24, spread=40) for name in case.names}
+    case.asked = {"on": "a.x < b.x AND b.k = c.k", "window": "5 rows", "time": "ts"}
+    case.options = hf.HardwareOptions(algorithm="stashed", stash_size=6, comparisons=2, in_flight=8)
+    job = prepare(hf.JoinSpec(tuple(case.names), **case.asked), case.tables, case.options)
+    assert isinstance(job, RingJob)
+    top = job.design.build()
+    assert isinstance(top, LineCircuit)
+    computed = 0
+
+    def look(ctx: Any) -> None:
+        nonlocal computed
+        computed = ctx.get(top.computed)
+
+    outcome = by_amaranth(top, job.steps, look=look)
+    assert case.expected() == multiset(result_of(job.table(outcome.results)))
+    assert 0 < computed < 24  # some of the third stream's tuples have computed pairs, and some have found them
+
+
+@pytest.mark.parametrize("seed", SMALL)
+def test_a_stash_that_is_too_small_now_and_then_loses_nothing(seed: int) -> None:
+    check_small_stash(seed)
 
 
 def check_everything_matching(streams: int, **options: Any) -> None:

@@ -18,7 +18,7 @@ from tests.engines.hardware.observed import Case, Observed, of_model
 ROOM = "handfast.engines.hardware.model"
 FILES = (
     *("bits", "sources", "fifos", "links", "pairs", "tree", "adaptive", "pipelined", "chain", "advance", "circuit"),
-    *("ring_lists", "ring_stage", "ring_loop", "circular", "line_stage", "line_loop", "stashed"),
+    *("ring_lists", "ring_stage", "ring_loop", "line_stage", "circular", "line_loop", "stashed"),
 )
 
 

@@ -5,7 +5,6 @@ What matches is given; the model says when. Numba compiles it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from handfast.engines.hardware.circular.shape import RingShape
 from handfast.engines.hardware.model import ring_loop as loop
 from handfast.engines.hardware.model.bits import Ints
+from handfast.engines.hardware.model.line_stage import Line
 from handfast.engines.hardware.model.pipelined import empty_stages
 from handfast.engines.hardware.model.ring_lists import Lists
 from handfast.engines.hardware.model.ring_stage import NEVER, NOTHING, Ring
@@ -101,33 +101,27 @@ def run(shape: RingShape, entering: Entering, lists: Lists, *, every: int = 0, l
         course = with_more_room(course)
     if status == loop.STUCK:
         raise InternalError("The ring stands still before it has given every result")
-    found = finished(course, ring.done, ring.scans, ring.compared, ring.waited)
-    return found(int(ring.dropped.sum()), np.concatenate([ring.highest.reshape(-1), fifos.highest]), levels)
+    highest = np.concatenate([ring.highest.reshape(-1), fifos.highest])
+    return finished(course, ring, highest, levels=levels, dropped=int(ring.dropped.sum()))
 
 
-def finished(
-    course: loop.Course, ended: Ints, scans: Ints, compared: Ints, waited: Ints
-) -> Callable[[int, Ints, bool], RingRun]:
-    """What was written down in a run that has come to its end; what is left to say: dropped, highest, levels."""
-
-    def found(dropped: int, highest: Ints, levels: bool) -> RingRun:
-        out = int(course.counts[loop.OUT])
-        return RingRun(
-            results=course.found[course.words[:out]],
-            cycles=course.cycles[:out],
-            taken=course.taken,
-            idle=int(course.counts[loop.CYCLE]),
-            ended=ended,
-            scans=scans,
-            compared=compared,
-            busy=int(course.counts[loop.BUSY]),
-            waited=waited,
-            dropped=dropped,
-            highest=highest,
-            levels=_levels(course) if levels else None,
-        )
-
-    return found
+def finished(course: loop.Course, stages: Ring | Line, highest: Ints, *, levels: bool, dropped: int = 0) -> RingRun:
+    """What was written down in a run that has come to its end."""
+    out = int(course.counts[loop.OUT])
+    return RingRun(
+        results=course.found[course.words[:out]],
+        cycles=course.cycles[:out],
+        taken=course.taken,
+        idle=int(course.counts[loop.CYCLE]),
+        ended=stages.done,
+        scans=stages.scans,
+        compared=stages.compared,
+        busy=int(course.counts[loop.BUSY]),
+        waited=stages.waited,
+        dropped=dropped,
+        highest=highest,
+        levels=_levels(course) if levels else None,
+    )
 
 
 def _new_ring(shape: RingShape, entering: Entering) -> Ring:

@@ -41,11 +41,8 @@ def run(shape: LineShape, entering: Entering, lists: Lists, *, every: int = 0, l
         course = with_more_room(course)
     if status == STUCK:
         raise InternalError("The line stands still before it has given every result")
-    found = finished(course, line.done, line.scans, line.compared, line.waited)
-    highest = np.concatenate([line.highest, fifos.highest])
-    return replace(
-        found(0, highest, levels), overwritten=int(line.stash[OVERWRITTEN]), computed=int(line.stash[COMPUTED])
-    )
+    found = finished(course, line, np.concatenate([line.highest, fifos.highest]), levels=levels)
+    return replace(found, overwritten=int(line.stash[OVERWRITTEN]), computed=int(line.stash[COMPUTED]))
 
 
 def _new_line(shape: LineShape, entering: Entering) -> Line:
