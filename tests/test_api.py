@@ -130,7 +130,7 @@ def test_errors_say_what_is_wrong(changes: dict[str, Any], message: str) -> None
 def test_errors_of_inputs() -> None:
     with pytest.raises(hf.SpecError, match="takes two streams or more, not 1"):
         hf.join({"r": R}, **ASKED)
-    with pytest.raises(hf.SpecError, match="how='left' joins two streams, not 3"):
+    with pytest.raises(hf.SpecError, match="how='left' joins two streams, not 3; join all but one with"):
         hf.join({"r": R, "s": S, "t": S}, **{**ASKED, "time": {"r": "ts", "s": "at", "t": "at"}}, how="left")
     with pytest.raises(hf.SpecError, match=r"Stream 's' is a builtins\.list"):
         hf.join({"r": R, "s": [1]}, **ASKED)

@@ -88,6 +88,17 @@ def result(name: str) -> Any:
     return json.loads((RESULTS / name).read_text(encoding="utf-8"))
 
 
+def three_streams() -> dict[str, str]:
+    """How fast three streams are joined by a key on Spark, beside Spark's own two joins, by the rows in a trigger."""
+    said = {}
+    for rows, own in result("spark_multiway.json")["streaming"].items():
+        seconds = {name: figures["ms"] / 1000 for name, figures in own["queries"].items()}
+        ratios = {name: ratio["median"] for name, ratio in own["times as fast as"].items()}
+        spark = f"Spark's own two joins {seconds['native']:.1f} s, {ratios['native']:.1f} times as long"
+        said[rows] = f"{seconds['handfast']:.1f} s; {spark}"
+    return said
+
+
 def printed_figures() -> dict[str, str]:
     """The figures of the table, as the files have them today, and the file of each."""
     sequencer, trigger = result("sequencer.json")["queries"], result("trigger.json")["queries"]
@@ -97,6 +108,7 @@ def printed_figures() -> dict[str, str]:
     ours, bare = (trigger[name]["median"] / 1000 for name in ("handfast, range", "bare, in pandas"))
     index, pairs = (median(scaling[name]) for name in ("index matches/s", "scan 1 pairs/s"))
     return {
+        three_streams()["100,000 rows"]: "spark_multiway.json",
         f"{without:,} rows/s; by windows of rows {with_it:,}": "sequencer.json",
         f"{ours:.2f} s; Spark's bare stateful operator {bare:.2f} s": "trigger.json",
         f"{windows['CPU over Polars']['median']:.2f} times the CPU of Polars with buckets made by hand": "windows.json",
@@ -114,6 +126,12 @@ def test_every_figure_is_one_that_a_committed_benchmark_printed() -> None:
     table = README.read_text(encoding="utf-8").partition("## How fast")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ")[1:] for line in table.splitlines() if line.endswith(".json` |")]
     assert dict(rows) == {figure: f"`{name}`" for figure, name in printed_figures().items()}
+
+
+def test_the_figures_of_three_streams_are_those_of_the_benchmark() -> None:
+    page = " ".join(MULTIWAY.read_text(encoding="utf-8").split())
+    for rows, figures in three_streams().items():
+        assert f"{rows} of each stream a trigger: {figures}" in page
 
 
 # --- the table of errors --------------------------------------------------------------------------------------------
@@ -170,6 +188,7 @@ ERRORS: list[Callable[[SparkSession], Any]] = [
     lambda spark: hf.join({"r": R.assign(ts=R["ts"].dt.tz_localize(None)), "s": R}, **ASKED),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.prize = s.price"}),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name = s.price"}),
+    lambda spark: hf.join({"r": R, "s": R, "t": R}, **ASKED, how="left"),
     lambda spark: hf.join({"r": R, "s": R}, **{**ASKED, "on": "r.name RLIKE 'A.*'"}),
     taken,
     other_checkpoint,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from itertools import repeat
+from collections.abc import Sequence
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,15 @@ def session_batches(case: Case) -> tuple[list[pa.RecordBatch], list[pa.RecordBat
     with open_session(case) as session:
         before = [batch for step in case.steps for batch in session.push_together(step)]
     return before, session.close()
+
+
+def check_session(case: Case, options: dict[str, Any], right: tuple[Result, Result]) -> None:
+    """What a session with these options decides step by step, and what when the streams have ended, is right."""
+    with open_session(case, **options) as session:
+        before = _rows([batch for step in case.steps for batch in session.push_together(step)])
+    after = _rows(session.close())
+    assert right[0] == before, f"step by step, {options}: {case}"
+    assert right[1] == before + after, f"closed, {options}: {case}"
 
 
 def session_watermarks(case: Case) -> list[float]:
@@ -93,8 +103,22 @@ def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, 
 
 def spark_output(case: Case, spark: SparkSession, folder: Path) -> tuple[pa.Table, StreamingQuery]:
     """The result of `hf.join` on streaming DataFrames as a table, and the query that has brought it."""
+    write_steps(case, folder)
+    return _to_the_end(case, spark, folder)
+
+
+def spark_restarted(case: Case, spark: SparkSession, folder: Path, stops: Sequence[int]) -> Result:
+    """The same by several queries: each ends after so many steps, and the next goes on from its checkpoint."""
+    for start, stop in pairwise((0, *stops, len(case.steps))):
+        write_steps(case, folder, start, stop)
+        output, _ = _to_the_end(case, spark, folder)
+    return multiset(result_of(output))
+
+
+def _to_the_end(case: Case, spark: SparkSession, folder: Path) -> tuple[pa.Table, StreamingQuery]:
+    """Join the files that are there, from where the last query has stopped; all that was found, and the query."""
     hf.configure(spark, cores=case.cores)
-    matches = hf.join(streaming_frames(case, spark, folder), case.spec)
+    matches = hf.join(_read_steps(case, spark, folder), case.spec)
     output = str(folder / "output")
     query = (
         matches.writeStream.format("parquet")
@@ -123,6 +147,10 @@ def spark_written(case: Case, spark: SparkSession, folder: Path) -> Result:
 def streaming_frames(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     """Streaming DataFrames that bring a step of the case in each micro-batch."""
     write_steps(case, folder)
+    return _read_steps(case, spark, folder)
+
+
+def _read_steps(case: Case, spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     frames = {}
     for name, table in case.tables.items():
         schema = spark.createDataFrame(table).schema
@@ -131,12 +159,12 @@ def streaming_frames(case: Case, spark: SparkSession, folder: Path) -> dict[str,
     return frames
 
 
-def write_steps(case: Case, folder: Path) -> None:
-    """Write every stream to a folder of its name, a file for each step."""
+def write_steps(case: Case, folder: Path, start: int = 0, stop: int | None = None) -> None:
+    """Write every stream to a folder of its name, a file for each step; or only the steps from `start` to `stop`."""
     for name, table in case.tables.items():
         home = folder / name
-        home.mkdir()
-        for number, step in enumerate(case.steps):
+        home.mkdir(exist_ok=True)
+        for number, step in list(enumerate(case.steps))[start:stop]:
             path = home / f"{number:04d}.parquet"
             pq.write_table(step.get(name, table.schema.empty_table()), path)
             os.utime(path, (1_700_000_000 + number,) * 2)  # files are read in the order of their times

@@ -9,6 +9,7 @@ import pytest
 
 import handfast as hf
 from handfast.core import segment
+from handfast.core.flat import FlatColumns
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
@@ -48,6 +49,13 @@ def test_only_the_columns_of_the_result_are_gathered(
         return gather(batches, *where)
 
     monkeypatch.setattr(segment, "gather", watched)
+    take = FlatColumns.take
+
+    def read(flat: FlatColumns, place: int, *where: Any) -> pa.Array:
+        gathered.append({TABLES["r"].column_names[place]})
+        return take(flat, place, *where)
+
+    monkeypatch.setattr(FlatColumns, "take", read)
     asked: dict[str, Any] = {
         "on": "r.k = s.k", "window": window, "time": "ts", "how": how, "in_order": in_order, "select": select,
     }  # fmt: skip

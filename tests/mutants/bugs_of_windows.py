@@ -48,14 +48,16 @@ def the_windows_of_the_two_streams_exchanged(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def tuples_of_the_same_time_do_not_meet(patch: pytest.MonkeyPatch) -> None:
-    pairs = probe.Prober._pairs
+    pairs = probe.Prober.pairs
 
-    def without_ties(self: Any, start: int, to: int, run: Any, own: Any) -> Iterator[Any]:
-        for at, found in pairs(self, start, to, run, own):
-            apart = run.times[at] != self._segments[to].times[found]
+    def without_ties(
+        self: Any, start: int, to: int, run: Any, keys: Any, stored: Any, stop: Any = None
+    ) -> Iterator[Any]:
+        for at, found in pairs(self, start, to, run, keys, stored, stop):
+            apart = run.times[at] != stored.columns().times[found]
             yield at[apart], found[apart]
 
-    patch.setattr(probe.Prober, "_pairs", without_ties)
+    patch.setattr(probe.Prober, "pairs", without_ties)
 
 
 @mutant
@@ -190,7 +192,7 @@ def new_tuples_do_not_meet_each_other(patch: pytest.MonkeyPatch) -> None:
             self._read(k, block, np.zeros(len(block), np.bool_)) for k, block in enumerate(taken) if block is not None
         ]
         for new in every:
-            for members in self._prober.matches(new):
+            for members in self._prober.matches(new, self._orders.of(new.stream, self._segments)):
                 yield from self._output.matched(new, self._emitted(new, members))
             yield from self._output.completed(new)
         for new in every:
@@ -213,12 +215,12 @@ def equal_keys_routed_by_more_than_the_key(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_third_member_outside_its_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(probe.Prober, "_fitting", lambda self, new, members, start, to: members)
+    patch.setattr(probe.Prober, "fitting", lambda self, new, members, start, to: members)
 
 
 @mutant
 def what_is_asked_of_three_streams_at_once_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(probe.Prober, "_whole", lambda self, new, members: members)
+    patch.setattr(probe.Prober, "whole", lambda self, new, members: members)
 
 
 @mutant

@@ -24,6 +24,7 @@ Claim = Callable[[], list[Line]]
 CLAIMS: dict[str, Claim] = {
     "local": claims.agreement_local,
     "spark": claims.agreement_spark,
+    "many-streams": claims.many_streams,
     "large": claims.large,
     "connect": claims.connect,
     "timelines": claims.timelines,
@@ -39,7 +40,9 @@ CLAIMS: dict[str, Claim] = {
     "exactly-once": claims.exactly_once,
     "kills": claims.kills,
     "checkpoints": claims.kept_checkpoints,
+    "ring": claims.ring,
     "circuits": claims.circuits,
+    "rings": claims.rings,
     "circuit-parts": claims.circuit_parts,
     "thesis": claims.thesis,
     "readme": claims.refused_join,
@@ -51,6 +54,8 @@ CLAIMS: dict[str, Claim] = {
     "windows": measured.windows,
     "scan": measured.scan,
     "scaling": measured.scaling,
+    "spark-multiway": measured.spark_multiway,
+    "multiway": measured.multiway,
 }
 
 # what goes wrong around a claim: a command or a file that is missing, a result that is not what it should be

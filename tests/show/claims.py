@@ -22,8 +22,21 @@ def agreement_spark() -> list[Line]:
     """Spark against oracle and DuckDB, streaming before the end of input."""
     ran = run_tests("tests/agreement", "-m", "spark and not slow")
     return [
-        ran.line("agreement, Spark batch", ran.total("batch cases"), 100, "cases"),
-        ran.line("agreement, Spark streaming, at its watermark", ran.total("streaming cases"), 40, "cases"),
+        ran.line("agreement, Spark batch", ran.total("batch cases"), 184, "cases"),
+        ran.line("agreement, Spark streaming, at its watermark", ran.total("streaming cases"), 68, "cases"),
+        ran.line("of these, 3, 4, 5 and 8 streams: queries stopped and restarted", ran.total("restarts"), 20, "times"),
+    ]
+
+
+def many_streams() -> list[Line]:
+    """Three streams and more at Spark's operator, and how they are divided among the cores."""
+    ran = run_tests("tests/engines/spark/test_many_streams.py")
+    routed = run_tests("tests/core/routing/test_hypercube.py", "tests/core/routing/test_grid.py")
+    restarted = "3, 4, 5 and 8 streams, every attempt of the operator restarted or its caches lost"
+    return [
+        ran.line(restarted, ran.total("restarted cases"), 252, "cases"),
+        routed.line("hypercube: each match at one core, taken where it sends less", routed.passed, 226, "tests"),
+        routed.line("hypercube: deliberate bugs caught", routed.count("show_a_bug"), 8, "bugs"),
     ]
 
 
@@ -136,7 +149,7 @@ def exactly_once() -> list[Line]:
 def kills() -> list[Line]:
     """kill −9 at random moments: driver, executor, Python worker."""
     ran = run_tests("tests/engines/spark/test_kills.py", "-m", "not slow", "-k", "at_any_moment")
-    return [ran.line("kill −9 at random moments: nothing lost, nothing twice", ran.passed, 6, "runs exact")]
+    return [ran.line("kill −9 at random moments: nothing lost, nothing twice", ran.passed, 9, "runs exact")]
 
 
 def kept_checkpoints() -> list[Line]:
@@ -178,11 +191,40 @@ def chain() -> list[Line]:
     ]
 
 
+def ring() -> list[Line]:
+    """Three streams and more in this process: agreement, every order of small rings, schedules, broken rules."""
+    folder = "tests/engines/local/multiway"
+    agreed = run_tests("tests/agreement/test_multiway.py")
+    rule = run_tests(f"{folder}/test_rule.py")
+    scheduled = run_tests(f"{folder}/test_ring_schedules.py", "-m", "not slow")
+    parts = run_tests(f"{folder}/test_choice.py", f"{folder}/test_multiway_sessions.py", "tests/core/test_stash.py")
+    joins = agreed.total("joins of many streams") + agreed.total("joins whose layout changes")
+    return [
+        agreed.line("3 to 16 streams, plain, ring, stash, chosen = oracle and DuckDB", joins, 2_064, "joins"),
+        rule.line(
+            "every order of steps of small rings and lines, real stages", rule.total("real stages"), 13_731, "states"
+        ),
+        rule.line("the same of the model; without the rule it blocks", rule.total("ring or a line"), 113_912, "states"),
+        scheduled.line(
+            "adversarial schedules of rings and stashes", scheduled.total("rings and stashes"), 500, "schedules"
+        ),
+        Line(
+            "broken rules of rings and stashes caught",
+            f"{rule.count('catches') + scheduled.count('catches')} rules",
+            "≥ 30, 0 fail",
+            rule.ok and scheduled.ok and rule.count("catches") + scheduled.count("catches") >= 30,
+            scheduled.output if rule.ok else rule.output,
+        ),
+        parts.line("stash, choice, counters, failures and Ctrl-C in a stage", parts.passed, 99, "tests"),
+    ]
+
+
 def circuits() -> list[Line]:
     """The join as a circuit against the oracle, and the fast model against the circuit."""
     folder = "tests/engines/hardware"
     ran = run_tests("tests/agreement/test_hardware.py")
     cycles = run_tests(f"{folder}/test_circuit_model.py")
+    rings = run_tests(f"{folder}/test_ring_model.py")
     return [
         ran.line("circuit = oracle: Amaranth", ran.total("joins on Amaranth"), 300, "joins"),
         ran.line("circuit = oracle: the fast model", ran.total("joins on the model"), 300, "joins"),
@@ -193,26 +235,63 @@ def circuits() -> list[Line]:
             200,
             "circuits",
         ),
+        rings.line(
+            "the fast model of Circular-MJ and Stashed-MJ = Verilator, likewise",
+            rings.total("configurations on Verilator"),
+            120,
+            "circuits",
+        ),
+        rings.line("the same = Amaranth", rings.count("test_model_and_circuit"), 240, "circuits"),
+    ]
+
+
+def rings() -> list[Line]:
+    """Joins of three to eight streams as circuits: against the oracle, and deliberate bugs in their parts."""
+    ran = run_tests("tests/agreement/test_ring.py")
+    model = run_tests("tests/agreement/test_ring_model.py")
+    bugs = run_tests("tests/engines/hardware/circular/test_mutants.py")
+    return [
+        ran.line("ring of stages = oracle: Amaranth", ran.total("ring joins on Amaranth"), 200, "joins"),
+        ran.line("line with a stash = oracle: Amaranth", ran.total("line joins on Amaranth"), 200, "joins"),
+        ran.line("ring and line = oracle: Verilator", ran.total("ring inputs on Verilator"), 48, "inputs"),
+        model.line(
+            "ring of stages = oracle: the fast model", model.total("joins of a ring on the model"), 200, "joins"
+        ),
+        model.line(
+            "line with a stash = oracle: the fast model", model.total("joins of a line on the model"), 200, "joins"
+        ),
+        ran.line(
+            "everything matches, room for one: never stuck, 3 to 8 streams", ran.count("never_stuck"), 30, "joins"
+        ),
+        bugs.line("rings and stashes: deliberate bugs caught", bugs.passed, 30, "bugs"),
     ]
 
 
 def circuit_parts() -> list[Line]:
     """Deliberate bugs in circuits, their reports and the model; what is proven of their parts."""
     folder = "tests/engines/hardware"
-    names = ("join", "network", "circuit_model", "proof", "report")
+    names = ("join", "network", "circuit_model", "ring_model", "proof", "report")
     ran = run_tests(*(f"{folder}/test_{name}_mutants.py" for name in names))
     proven = run_tests(f"{folder}/test_proofs.py", "-m", "not slow")
     return [
-        ran.line("circuits: deliberate bugs caught", ran.passed, 121, "bugs"),
-        proven.line("circuits: parts do what is claimed, whatever happens around them", proven.passed, 23, "proofs"),
+        ran.line("circuits: deliberate bugs caught", ran.passed, 144, "bugs"),
+        proven.line("circuits: parts do what is claimed, whatever happens around them", proven.passed, 28, "proofs"),
     ]
 
 
 def thesis() -> list[Line]:
-    """The thesis' evaluation again, and the commands that explore circuits."""
-    ran = run_tests("tests/cli/reproduce")
+    """The thesis' evaluation and that of Circular-MJ again, and the commands that explore circuits."""
+    folder = "tests/cli/reproduce"
+    ran = run_tests(f"{folder}/test_evaluation.py", f"{folder}/test_page.py")
+    rings = run_tests(f"{folder}/test_circular.py")
     others = run_tests("tests/cli/sweep", "tests/cli/size", "tests/cli/circuit")
     return [
         ran.line("the thesis' printed figures, from the model of its circuits", ran.passed, 29, "tests"),
+        rings.line(
+            "Circular-MJ: within 1% of N · f / w; busy in 90% of its cycles at mp 0.01%; a stash saves 30% of scans",
+            rings.passed,
+            16,
+            "tests",
+        ),
         others.line("handfast simulate, synthesize, sweep, size", others.passed, 113, "tests"),
     ]

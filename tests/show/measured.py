@@ -125,6 +125,39 @@ def scan() -> list[Line]:
     return [_at_least(f"scan over C, {name}", own["median"], own["goal"]) for name, own in figures.items()]
 
 
+def multiway() -> list[Line]:
+    """What three streams cost in this process, against two joins of two; and how a ring of stages grows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "multiway.json"
+        done = _run([sys.executable, "-m", "benchmarks.multiway", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.multiway", f"exit {done.returncode}", "runs", False, _said(done))]
+        goals = json.loads(path.read_text())["goals"]
+    lines = []
+    for name, own in goals.items():
+        if name.startswith("automatic over best"):
+            goal, passed = f"≤ {own['goal']}", own["median"] <= own["goal"]
+        else:
+            goal, passed = f"≥ {own['goal']}", own["median"] >= own["goal"]
+        lines.append(Line(f"three streams, {name}, at {own['at']}", f"{own['median']:.2f}", goal, passed, _said(done)))
+    return lines + _ring()
+
+
+def _ring() -> list[Line]:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(Path(sys.executable).parent / "handfast"), "bench", "multiway", "--out", folder]
+        done = _run(command, Path(folder))
+        if done.returncode:
+            return [Line("handfast bench multiway", f"exit {done.returncode}", "runs", False, _said(done))]
+        figures = json.loads((Path(folder) / "multiway.json").read_text())["figures"]
+    lines = [_at_least("ring modelled, 8 stages over 3, of linear", figures["growth over linear"], 0.9)]
+    for name, own in figures.items():
+        if "over modelled" in name:
+            close = 0.8 <= own["median"] <= 1.25
+            lines.append(Line(f"ring, {name}", f"{own['median']:.2f}", "0.8 to 1.25", close))
+    return lines
+
+
 def scaling() -> list[Line]:
     """What the local engine does in a second, by cores."""
     with tempfile.TemporaryDirectory() as folder:
@@ -142,6 +175,18 @@ def scaling() -> list[Line]:
         _at_least("one core slowed ten times, of what is left", slow, 0.8),
         Line("latency at half load, p99 over a block's scan", f"{waits:.1f}", "≤ 3", waits <= 3),
     ]
+
+
+def spark_multiway() -> list[Line]:
+    """Three streams on Spark, against two of Spark's own joins one behind the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spark_multiway.json"
+        done = _run([sys.executable, "-m", "benchmarks.spark_multiway", "--short", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.spark_multiway", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    ratio = result["streaming"]["100,000 rows"]["times as fast as"]["native"]["median"]
+    return [_at_least("3 streams on Spark, Spark's own two joins ÷ handfast, a trigger", ratio, result["goal"])]
 
 
 def _at_least(name: str, figure: float, goal: float) -> Line:

@@ -14,6 +14,7 @@ from tests.strategies.shapes import R, S, Shape
 from tests.strategies.values import PAYLOADS, TICKS, Draw
 
 MAX_ROWS = {2: 60, 3: 24, 4: 12}  # by the number of streams: the oracle tries every combination
+NAMES = ("t", "Ufer", *(f"v{number}" for number in range(3, 15)))  # of the third stream and others
 
 
 class Maker:
@@ -32,7 +33,7 @@ class Maker:
         """What `Case` is made of."""
         rng, draw = self.rng, self.draw
         streams = rng.choice((("r", "s"), ("r", "s"), ("trades", "quotes"), ("Left", "b_2")))
-        streams += ("t", "Ufer")[: len(self.streams) - 2]
+        streams += NAMES[: len(self.streams) - 2]
         columns = [self._columns(stream) for stream in self.streams]
         tables = [self._table(columns[stream], self._size()) for stream in self.streams]
         times = [columns[stream]["time"][0] for stream in self.streams]

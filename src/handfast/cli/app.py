@@ -283,6 +283,36 @@ def thesis(
     raise typer.Exit(0 if holds(found) else _FAILED)
 
 
+@_reproduce.command()
+def circular(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("circular.html"),
+    quick: Annotated[bool, typer.Option(help="Small windows: to see that it runs, not to compare.")] = False,
+    match_probability: Annotated[
+        list[float] | None,
+        typer.Option(help="Of two tuples of neighbouring streams; once for each figure, twice or more."),
+    ] = None,
+) -> None:
+    """Draw the figures of the paper on Circular-MJ again, and test its claims.
+
+    Runs rings of 3 to 8 stages with windows of 16,384 rows on the fast model
+    and writes one HTML page: throughput over tuples at several match
+    probabilities, against the formula, with the paper's order of work and
+    with ours.
+
+    The exit code is 0 if every claim holds, and 1 if not. Needs the
+    'hardware' and 'bench' extras.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.reproduce.circular.run import reproduce as run_circular
+        from handfast.cli.reproduce.run import holds
+        from handfast.cli.screen import Screen
+
+        asked = match_probability or []
+        found = run_circular(out, quick=quick, probabilities=asked, screen=Screen.of_output())
+    raise typer.Exit(0 if holds(found) else _FAILED)
+
+
 @app.command()
 def size(
     rate: Annotated[float, typer.Option(help="Tuples a second of each stream.", show_default=False)],
@@ -348,6 +378,23 @@ def scaling(
     """
     with _errors():
         from handfast.cli.bench.scaling import run
+        from handfast.cli.screen import Screen
+
+        run(out, quick=quick, screen=Screen.of_output())
+
+
+@_bench.command()
+def multiway(
+    out: Annotated[Path, typer.Option(help="The folder for the figures and the picture.")] = Path("bench-multiway"),
+    quick: Annotated[bool, typer.Option(help="Small and short: to see that it runs, not to measure.")] = False,
+) -> None:
+    """Measure how a join of many streams, in a ring of stages, grows with them.
+
+    New rows a second by the number of streams, where rows seldom match: on the CPUs that there are, and by a model of
+    the ring on as many as it has stages. Takes about two minutes; needs the 'bench' extra.
+    """
+    with _errors():
+        from handfast.cli.bench.multiway import run
         from handfast.cli.screen import Screen
 
         run(out, quick=quick, screen=Screen.of_output())

@@ -15,6 +15,7 @@ from handfast.spec.shown import shown
 from handfast.spec.window import CountWindow, format_duration
 
 _INDENT = " " * 13
+_WIDTH = 112
 _ORDER = (
     "plain: a row's partners are sought in one window after the other, first where the fewest are found",
     "match rates that are seen while it runs decide the order, again and again",
@@ -34,18 +35,19 @@ def describe(plan: Plan, *, engine: str, cores: Words | None = None, algorithm: 
     lines = [f"{kind} of {_listed(spec.names)} on {engine}", *_predicate(plan)]
     for choice in choices(plan):
         lines.append(f"  {choice.what:<10} {choice.choice}")
-        lines.append(_INDENT + (choice.reason if choice.what == "windows" else f"because {choice.reason}"))
+        lines += _reason(choice.reason if choice.what == "windows" else f"because {choice.reason}")
     if len(spec.names) > 2:
         what, why = algorithm or _ORDER
-        lines += [
-            f"  algorithm  {what}",
-            *wrap(f"because {why}", 112, initial_indent=_INDENT, subsequent_indent=_INDENT),
-        ]
+        lines += [f"  algorithm  {what}", *_reason(f"because {why}")]
     if cores is not None:
         lines += [f"  cores      {cores[0]}", _INDENT + cores[1]]
     lines += [*_fallbacks(plan), *_lateness(plan), *_when(plan)]
     lines.append(f"  result     {', '.join(plan.join.output_names)}")
     return "\n".join(lines)
+
+
+def _reason(text: str) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
 
 
 def _predicate(plan: Plan) -> Iterator[str]:

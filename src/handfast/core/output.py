@@ -40,6 +40,7 @@ class Output:
             sorted({names.index(field.column) for field in plan.join.fields if field.stream == stream})
             for stream, names in enumerate(schema.names for schema in plan.join.schemas)
         ]
+        self._shows_times = plan.join.spec.in_order or any(field.stream is None for field in plan.join.fields)
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
     def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
@@ -54,7 +55,7 @@ class Output:
             step = self._step(new)
             for start in range(0, len(members[new.stream]), step):
                 piece = {stream: positions[start : start + step] for stream, positions in members.items()}
-                times = self._at_times(new, piece)
+                times = self._at_times(new, piece) if self._shows_times else np.zeros(len(piece[new.stream]), np.int64)
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
                 yield self._given(rows, times, self._at_seen(new, piece))
 
@@ -105,7 +106,7 @@ class Output:
     def _grouped(self, new: NewTuples, members: Members) -> Members:
         """The matches ordered by the block of one of their stored tuples, so that each block is read in one go."""
         stream = next(stream for stream in members if stream != new.stream)
-        order = self._segments[stream].grouped(members[stream])
+        order = self._segments[stream].grouped(members[stream], self._places[stream])
         return members if order is None else {k: positions[order] for k, positions in members.items()}
 
     # -- the members of matches ------------------------------------------------------------------

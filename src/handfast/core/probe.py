@@ -15,8 +15,9 @@ from handfast.core.segment import Marks, Segment
 from handfast.core.workload import Step
 from handfast.flow.block import Block
 from handfast.kernels.columns import ColumnReader, Columns
-from handfast.kernels.course import Pairs, Positions, Ranges
+from handfast.kernels.course import Pairs, Positions
 from handfast.kernels.index.protocol import Index, Keys
+from handfast.kernels.partial import distinct, fan_out, left_over
 from handfast.plan import Pair
 
 T = TypeVar("T")
@@ -110,10 +111,10 @@ class Prober:
                 if len(at):
                     yield {start: at, to: found}
             return
-        distinct, inverse = np.unique(partial[start], return_inverse=True)
-        columns = self._columns(new, start).take(distinct)
+        different, which = distinct(partial[start])
+        columns = self._columns(new, start).take(different)
         for at, found in self._sought(start, to, columns, self._keys(start, to, columns), stop):
-            for rows, partners in _fan_out(inverse, at, found):
+            for rows, partners in fan_out(which, at, found):
                 wider = {stream: positions[rows] for stream, positions in partial.items()}
                 wider[to] = partners
                 fitting = self.fitting(new, wider, start, to)
@@ -124,10 +125,16 @@ class Prober:
         """The partial matches whose member of stream `to` fits all others too, not only the one it was found from."""
         for other in [stream for stream in members if stream not in (start, to)]:
             pairing = self._recipe.pairing(other, to)
-            runs = [self._columns(new, stream).take(members[stream]) for stream in pairing.streams]
-            every = np.arange(len(members[to]))
-            rows, _ = self._check(pairing, runs[0], runs[1], (every, every.copy()))
-            members = {stream: positions[rows] for stream, positions in members.items()}
+            lower, upper = pairing.streams
+            r, s = self._columns(new, lower), self._columns(new, upper)
+            pairs = members[lower], members[upper]
+            if not self._reader.reads_in_place:  # what is read is made of the columns, so only of those of members
+                r, s = r.take(pairs[0]), s.take(pairs[1])
+                pairs = np.arange(len(pairs[0])), np.arange(len(pairs[0]))
+            kept = self._check(pairing, r, s, (pairs[0].copy(), pairs[1].copy()))
+            if len(kept[0]) < len(pairs[0]):
+                held = np.flatnonzero(left_over(pairs, kept))
+                members = {stream: positions[held] for stream, positions in members.items()}
         return members
 
     def whole(self, new: NewTuples, members: Members) -> Members:
@@ -197,12 +204,3 @@ class Prober:
 def _ordered(pairing: Pairing, start: int, own: T, other: T) -> tuple[T, T]:
     """One thing of stream `start` and one of its partner, put in the order of the streams; or put back."""
     return (own, other) if pairing.side(start) == 0 else (other, own)
-
-
-def _fan_out(inverse: Positions, at: Positions, found: Positions) -> Iterator[Pairs]:
-    """For pairs of a distinct tuple and a partner: every partial match with this tuple, paired with the partner."""
-    order = np.argsort(inverse, kind="stable")
-    ends = np.cumsum(np.bincount(inverse))
-    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-    for k, places in Ranges(starts[at], ends[at], True).every_pair():
-        yield order[places], found[k]

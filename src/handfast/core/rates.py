@@ -23,6 +23,10 @@ class _Seen:
     met: float = 0.0  # pairs of a probing tuple and one in the window
     found: int = 0
 
+    def and_of(self, back: _Seen) -> tuple[float, int]:
+        """How many pairs have met, and how many of them match, from here and from the other side."""
+        return self.met + back.met, self.found + back.found
+
 
 class Rates:
     """Counts probes and partners, by the stream that seeks and the one it seeks in; each has one writing thread."""
@@ -31,6 +35,7 @@ class Rates:
         self._recipe = recipe
         streams = len(recipe.plan.join.schemas)
         self._seen = {(a, b): _Seen() for a in range(streams) for b in range(streams) if a != b}
+        self._kinds = {pair: recipe.cost(*pair) for pair in recipe.pairings}
         self._arrived = [0.0] * streams
         self.tuples = 0  # new ones so far
 
@@ -58,12 +63,17 @@ class Rates:
         live = tuple(max(segment.stop - segment.first, _LEAST) for segment in segments)
         pairings = self._recipe.pairings
         indexed = frozenset(pair for pair, own in pairings.items() if own.index is not None)
-        return Workload(live, arriving, {pair: self._selectivity(pair) for pair in pairings}, indexed)
+        return Workload(live, arriving, self._selectivities(), indexed)
 
-    def _selectivity(self, pair: Pair) -> float:
-        """The part of all pairs that match; half a pair more was found than was seen, so that nothing is impossible."""
-        a, b = pair
-        there, back = self._seen[a, b], self._seen[b, a]
-        met = there.met + back.met
-        expected = _EXPECTED[self._recipe.cost(a, b)]
-        return (there.found + back.found + expected) / (met + 1)
+    def _selectivities(self) -> dict[Pair, float]:
+        """The part of all pairs that match, by pair of streams.
+
+        To what was seen of a pair of streams, one pair more is added that matches as much as is expected: so nothing is
+        impossible. What is expected of streams before they were seen is what was seen of those with as good an index.
+        """
+        seen = {(a, b): self._seen[a, b].and_of(self._seen[b, a]) for a, b in self._recipe.pairings}
+        expected = {}
+        for kind, least in enumerate(_EXPECTED):
+            alike = [own for pair, own in seen.items() if self._kinds[pair] == kind]
+            expected[kind] = (sum(found for _, found in alike) + least) / (sum(met for met, _ in alike) + 1)
+        return {pair: (found + expected[self._kinds[pair]]) / (met + 1) for pair, (met, found) in seen.items()}

@@ -10,7 +10,7 @@ from handfast.kernels.columns import ColumnReader, Columns, Reading
 from handfast.kernels.compiler.narrow import narrowed
 from handfast.kernels.compiler.program import Program, make_program
 from handfast.kernels.compiler.window import WindowRule
-from handfast.kernels.compute import compares_order_of_strings
+from handfast.kernels.compute import compares_order_of_strings, needs_ordinals
 from handfast.kernels.course import Courses
 from handfast.kernels.index.bands import band_terms
 from handfast.kernels.index.choice import choose
@@ -64,7 +64,11 @@ class Recipe:
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
         self.rest = self._rest()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
-        self._reading = Reading(self.program, ordered_strings=compares_order_of_strings(join.predicate))
+        self._reading = Reading(
+            self.program,
+            ordered_strings=compares_order_of_strings(join.predicate),
+            needs_ordinals=needs_ordinals(join.predicate),
+        )
 
     def reader(self, strings: StringTable) -> ColumnReader:
         """A reader of Arrow batches for one core."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from handfast.core.flat import FlatColumns
 from handfast.flow.block import EVERYWHERE, Block, Seen
 from handfast.flow.gather import gather, goes_up
 from handfast.kernels.columns import Columns
@@ -22,6 +23,7 @@ Marks = NDArray[np.bool_]
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
 _LARGEST = 1 << 26  # bytes of a merged block
+_FLAT = 8  # columns are laid side by side as soon as so many times the rows that were read are more than all rows
 _SPARE = 4096  # expired tuples that may always linger
 
 
@@ -39,6 +41,8 @@ class Segment:
         self._starts: list[int] = []  # of each block, its first tuple's position
         self._columns = GrowingColumns()
         self._flags = Growing(np.dtype(np.uint8))
+        self._flat = FlatColumns()
+        self._read = 0  # rows so far
         self._live = 0
         self.everywhere = False  # whether some of these tuples went to every core
         self._torn = False  # a merged block's tuples do not stand side by side
@@ -91,6 +95,7 @@ class Segment:
         self._starts.append(len(self._columns))
         self._columns.append(columns)
         self._flags.append(block.flags)
+        self._flat.append(block.batch)
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
@@ -149,12 +154,25 @@ class Segment:
 
     def take(self, positions: Positions, places: list[int]) -> pa.RecordBatch:
         """The stored tuples at these positions: the columns with these places."""
+        if places and self._is_flat(len(positions), places):
+            names = [self.blocks[0].batch.schema.names[place] for place in places]
+            return pa.RecordBatch.from_arrays([self._flat.take(place, positions) for place in places], names)
         owners = self._owners(positions)
         starts = np.array(self._starts)
         return gather([block.batch.select(places) for block in self.blocks], owners, positions - starts[owners])
 
-    def grouped(self, positions: Positions) -> Positions | None:
-        """An order of these positions in which those of a block stand together; None if they already do."""
+    def _is_flat(self, count: int, places: list[int]) -> bool:
+        """Whether these columns lie side by side: once the rows read so far are a good part of all."""
+        self._read += count
+        if self._torn or not (self._flat.has(places) or _FLAT * self._read > self.stop):
+            return False
+        batches = [block.batch for block in self.blocks]
+        return all(self._flat.make(place, batches, self._starts, self.stop) for place in places)
+
+    def grouped(self, positions: Positions, places: list[int]) -> Positions | None:
+        """An order of these positions in which those of a block stand together; None if it would not help."""
+        if self._is_flat(len(positions), places):
+            return None
         owners = self._owners(positions)
         return None if goes_up(owners) else np.argsort(owners, kind="stable")
 

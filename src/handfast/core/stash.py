@@ -81,6 +81,8 @@ class Stash:
         self._append(positions, segments)
         if self._size is not None and len(self) > self._size:
             self._overwrite(len(self) - self._size, segments)
+            if self.first > len(self) + _SPARE:
+                self._cut(segments)
 
     def _append(self, positions: Members, segments: Sequence[Segment]) -> None:
         for stream, own in positions.items():
@@ -99,6 +101,12 @@ class Stash:
             before = self._lost or (-1, -1)
             self._lost = max(before[0], int(a[live].max())), max(before[1], int(b[live].max()))
             self.overwritten += lost
+
+    def _cut(self, segments: Sequence[Segment]) -> None:
+        """Free what was overwritten: one step may bring any number of pairs."""
+        held = {stream: own.values[self.first :] for stream, own in self._positions.items()}
+        self._empty()
+        self._append(held, segments)  # type: ignore[arg-type]
 
     def tidy(self, segments: Sequence[Segment]) -> None:
         """Make it anew where it carries too many pairs that have been overwritten or have expired."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 
 from handfast.plan import Pair
@@ -12,12 +13,14 @@ Step = tuple[int, int]  # from which stream, already in the partial match, partn
 
 # Nanoseconds, as measured by `benchmarks/multiway.py`: to look one tuple up in an index, to check and pass on one
 # partner, to try one pair in a scan, to keep one pair in the stash.
-PROBE, PARTNER, PAIR, STASH = 150.0, 60.0, 0.35, 120.0
+PROBE, PARTNER, PAIR, STASH = 160.0, 54.0, 0.28, 760.0
 
-_EVERY_ORDER = 6  # with so many streams at the most, every order is tried
+_ALIKE = 0.8  # match rates that are nearer to each other than this are taken to be the same
+
+_EVERY_ORDER = 5  # with so many streams at the most, every order is tried
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the best ways are computed once
 class Workload:
     """The windows as they are, and the match rates that were seen.
 
@@ -42,8 +45,13 @@ class Workload:
         return self.live[to] * self.selectivity[_pair(start, to)]
 
     def start(self, bound: Sequence[int], to: int) -> int:
-        """The member from which partners are sought in one more stream: one with an index, that finds the fewest."""
-        return min(bound, key=lambda own: (_pair(own, to) not in self.indexed, self.selectivity[_pair(own, to)]))
+        """The member from which partners are sought in one more stream: one with an index, that finds the fewest.
+
+        The first is preferred, the new tuple itself: however many partial matches it has, it is looked up once.
+        """
+        found = {own: self.selectivity[_pair(own, to)] for own in bound}
+        found[bound[0]] *= _ALIKE
+        return min(bound, key=lambda own: (_pair(own, to) not in self.indexed, found[own]))
 
     def steps(self, way: Sequence[int]) -> tuple[Step, ...]:
         """At each stream of a way, which begins at the new tuples' own, from where its partners are sought."""
@@ -67,6 +75,13 @@ class Workload:
 
     def best_way(self, origin: int) -> tuple[int, ...]:
         """The cheapest way of new tuples of a stream past all others, which begins at their own."""
+        return self._best_ways[origin]
+
+    @cached_property
+    def _best_ways(self) -> list[tuple[int, ...]]:
+        return [self._best_way(origin) for origin in self.streams]
+
+    def _best_way(self, origin: int) -> tuple[int, ...]:
         if len(self.live) > _EVERY_ORDER:
             return self._greedy(origin)
         others = [stream for stream in self.streams if stream != origin]

@@ -73,9 +73,10 @@ class Columns:
 class Reading:
     """How the inputs of a program are read: what all its readers share."""
 
-    def __init__(self, program: Program, *, ordered_strings: bool) -> None:
+    def __init__(self, program: Program, *, ordered_strings: bool, needs_ordinals: bool = False) -> None:
         self.program = program
         self.ordered = ordered_strings
+        self.needs_ordinals = needs_ordinals  # kernels may get by without, and filters not
         self.derived = [Computation([known.source for known in own]) for own in program.inputs]
         nodes = (node for tree in program.trees for node in walk(tree) if isinstance(node, Literal))
         self.texts = [as_text(node.value) for node in nodes if isinstance(node.value, str | bytes)]
@@ -88,6 +89,7 @@ class ColumnReader:
         self._program = reading.program
         self._strings = strings
         self._ordered = reading.ordered
+        self._needs_ordinals = reading.needs_ordinals
         self._derived = reading.derived
         # at the start, so that no literal is added later and moves the ordinals of strings already read
         for text in reading.texts:
@@ -112,12 +114,17 @@ class ColumnReader:
 
     def settle(self) -> None:
         """Give every string its ordinal now, so that until the next block is read threads only look them up."""
-        if self._ordered:
+        if self._needs_ordinals:
             self._strings.ordinals()
+
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether the pair kernels need the columns as they are, so that nothing is made of them for a pair."""
+        return not self._ordered and not self._program.filters
 
     def for_pairs(self, stream: int, columns: Columns) -> Columns:
         """The columns as the pair kernels need them now."""
-        if not self._ordered and not self._program.filters:
+        if self.reads_in_place:
             return columns
         inputs = [known.column for known in self._program.inputs[stream]]
         ordered = self.ordered(inputs, columns.values)

@@ -28,6 +28,13 @@ def compares_order_of_strings(tree: Expr) -> bool:
     )
 
 
+def needs_ordinals(tree: Expr) -> bool:
+    """Whether strings are ordered anywhere in a tree: compared, or the greatest or the least of them chosen."""
+    return compares_order_of_strings(tree) or any(
+        isinstance(node, Call) and node.op in (Op.GREATEST, Op.LEAST) and node.type.is_text for node in walk(tree)
+    )
+
+
 class Computation:
     """How some expressions are computed from columns."""
 

@@ -351,7 +351,10 @@ def _check_how(how: str, names: tuple[str, ...], *, in_order: bool) -> None:
         hint = f"did you mean {near!r}?" if near else f"it knows {', '.join(HOW)}"
         raise SpecError(f"how={how!r} is not a join that handfast knows; {hint}")
     if how != "inner" and len(names) != 2:
-        raise SpecError(f"how={how!r} joins two streams, not {len(names)}; more than two have an inner join only")
+        raise SpecError(
+            f"how={how!r} joins two streams, not {len(names)}; join all but one with how='inner' and in_order=True, "
+            "and that one with their matches, which are a stream whose time is 'match_time'"
+        )
     if not isinstance(in_order, bool):
         raise SpecError(f"in_order is True or False, not {in_order!r}")
 

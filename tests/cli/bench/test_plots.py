@@ -26,6 +26,12 @@ PICTURES: dict[str, Draw] = {
     ),
     "scaling of what was measured": lambda path: plots.scaling(path, {1: 2900.0, 2: 4100.0}, {}, {}, {}, "1 minute"),
     "bars": lambda path: plots.bars(path, "SIMD doubles the rate", "tuples a second", {"off": 2100.0, "on": 4900.0}),
+    "ring": lambda path: plots.ring(
+        path,
+        {1: {3: [2e5, 2.1e5], 8: [1.9e5, 2e5]}, 2: {3: [3.9e5, 4e5], 8: [3.8e5, 4e5]}},
+        {1: {3: 2e5, 8: 2e5}, 2: {3: 4e5, 8: 4e5}},
+        {3: 6e5, 8: 16e5},
+    ),
     "bubble": lambda path: plots.bubble(path, BUBBLE.by_age, BUBBLE.by_size, BUBBLE.times),
     "latency": lambda path: plots.latency(
         path, {"handshake": np.linspace(0.001, 30, 500).tolist(), "low latency": [0.0, 0.0004, 0.001], "none": []}

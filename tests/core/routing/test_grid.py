@@ -117,6 +117,20 @@ def test_a_hypercube_is_taken_only_where_it_sends_less(seed: int, tries: int, mo
         assert HashRouting() == laid_out.routing
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_hypercube_is_taken_wherever_it_sends_a_core_less(seed: int) -> None:
+    """Less than one key alone does, and than copies of all streams but one; both with all the cores."""
+    chance = random.Random(seed)
+    streams, cores = chance.randint(3, 6), chance.randint(2, 16)
+    reach = tangled(chance, streams)
+    laid_out = plan(joined(reach), streams, cores)
+    grids = [sizes for sizes in sizes_within(len(reach), cores) if sum(size > 1 for size in sizes) > 1]
+    others = (HashRouting().copies(laid_out.offer), SpreadRouting().copies(laid_out.offer))
+    least = min(sum(copies) / cores for copies in others)
+    is_less = any(share(sizes, reach, streams) < least - 1e-9 for sizes in grids)
+    assert is_less == (laid_out.routing == HypercubeRouting())
+
+
 @pytest.mark.parametrize(
     ("on", "cores", "shape", "copies"),
     [

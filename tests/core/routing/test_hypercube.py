@@ -1,11 +1,14 @@
-"""The hypercube: the tuples of a match are together at one core and no other, whatever keys join the streams."""
+"""The hypercube: the tuples of a match are together at one core and no other, whatever keys join the streams.
+
+And deliberate bugs in it, each of which the same joins must show.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -14,12 +17,15 @@ import pyarrow as pa
 import pytest
 
 from handfast.core.planner import make_plan
+from handfast.core.routing import hypercube
 from handfast.core.routing.grid import grid_of
 from handfast.core.routing.hypercube import HypercubeRouting
+from handfast.core.routing.outgoing import Outgoing, Sent
 from handfast.core.routing.router import Router
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch
 from handfast.flow.block import HOME
+from handfast.spec.expression import Column, walk
 from handfast.spec.join import JoinSpec
 from tests.judges.rows import schemas_of
 
@@ -29,16 +35,17 @@ Places = list[dict[int, set[int]]]  # by stream and row, the cores that it was s
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 FLOATS = (pa.float32(), pa.float64())
 ROWS = 12  # of each stream
+JOINS = 150
 
 
 class Joined:
-    """A random join of three to five streams by equalities, with its rows and the cores they were sent to."""
+    """A random join of three to eight streams by equalities, with its rows and the cores they are sent to."""
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)
         self._chance = chance
-        streams = chance.randint(3, 5)
-        self.names = ("r", "s", "t", "u", "v")[:streams]
+        streams = chance.choice((3, 3, 4, 4, 5, 8))
+        self.names = ("r", "s", "t", "u", "v", "w", "x", "y")[:streams]
         self.edges = self._edges(chance.choice(["chain", "ring", "star", "any"]), streams)
         self._columns: list[dict[str, pa.Array]] = [{} for _ in self.names]
         for stream, column in sorted({end for a, x, b, y in self.edges for end in ((a, x), (b, y))}):
@@ -46,7 +53,9 @@ class Joined:
         self.tables = {name: self._table(own) for name, own in zip(self.names, self._columns, strict=True)}
         on = " AND ".join(f"{self.names[a]}.{x} = {self.names[b]}.{y}" for a, x, b, y in self.edges)
         self.spec = JoinSpec(self.names, on, window="1 hour", time="ts", lateness="0 seconds")
-        self.plan = make_plan(self.spec.bind(schemas_of(self.tables)), chance.randint(1, 16))
+        self.plan = make_plan(
+            self.spec.bind(schemas_of(self.tables)), chance.choice((chance.randint(4, 16), chance.randint(17, 60)))
+        )
 
     def _edges(self, kind: str, streams: int) -> list[Edge]:
         """The equalities: a letter names the type of a key, so that any two columns of a letter can be compared."""
@@ -85,6 +94,12 @@ class Joined:
 
         return iter(reduce(further, range(len(rows)), [()]))
 
+    def is_keyless(self, stream: int, row: int) -> bool:
+        """Whether a row lacks one of the keys by which its stream is divided."""
+        keys = (own.keys[stream] for own in grid_of(self.plan.classes, self.plan.cores).dimensions)
+        read = {part.name for key in keys for expr in key for part in walk(expr) if isinstance(part, Column)}
+        return any(not self._columns[stream][name][row].is_valid for name in read)
+
     def places(self) -> tuple[Places, Places]:
         """Where every row was sent, and where it is at home."""
         sent: Places = []
@@ -107,35 +122,53 @@ def _same(a: Any, b: Any) -> bool:
     return a is not None and b is not None and (a == b or (a != a and b != b))
 
 
-def joins(count: int) -> Iterator[Joined]:
+@cache
+def joins(count: int) -> tuple[Joined, ...]:
     """Random joins that a hypercube takes."""
     drawn = (Joined(seed) for seed in range(100 * count))
     taken = (join for join in drawn if join.plan.routing == HypercubeRouting())
-    return (next(taken) for _ in range(count))
+    return tuple(next(taken) for _ in range(count))
 
 
-def test_the_tuples_of_a_match_are_together_at_one_core_and_no_other() -> None:
-    found = 0
-    for join in joins(150):
-        sent, _ = join.places()
-        for match in join.matches():
-            together = set.intersection(*(sent[stream][row] for stream, row in enumerate(match)))
-            assert 1 == len(together), f"{join.spec.on}, {join.plan.cores} cores, rows {match}"
-            found += 1
-    assert found > 10_000
+def test_the_joins_are_of_many_grids() -> None:
+    taken = joins(JOINS)
+    grids = {str(grid_of(join.plan.classes, join.plan.cores)) for join in taken}
+    assert {3, 4, 5, 8} == {len(join.names) for join in taken}
+    assert len(grids) > 40
+    assert {2, 3} <= {grid.count("x") + 1 for grid in grids}
+    assert sum(1 for join in taken for _ in join.matches()) > 10_000
 
 
-def test_a_tuple_has_one_home_and_as_many_copies_as_explain_says() -> None:
-    keyless = 0
-    for join in joins(60):
-        sent, homes = join.places()
-        copies = join.plan.routing.copies(join.plan.offer)
-        for stream, own in enumerate(sent):
-            for row, cores in own.items():
-                assert 1 == len(homes[stream][row] & cores) == len(homes[stream][row])
-                keyless += len(cores) < copies[stream]
-                assert len(cores) in (1, copies[stream])
-    assert keyless > 0, "tuples with NULL for a key"
+def wrong_cores(join: Joined) -> Iterator[str]:
+    """What is wrong with the cores that the tuples of matches are sent to."""
+    sent, _ = join.places()
+    for match in join.matches():
+        together = set.intersection(*(sent[stream][row] for stream, row in enumerate(match)))
+        if len(together) != 1:
+            yield f"rows {match} meet at cores {together}, {join.spec.on}, {join.plan.cores} cores"
+
+
+def wrong_copies(join: Joined) -> Iterator[str]:
+    """What is wrong with the homes of tuples, and with their copies: as many as `explain` says; one without a key."""
+    sent, homes = join.places()
+    for stream, copies in enumerate(join.plan.routing.copies(join.plan.offer)):
+        for row, cores in sent[stream].items():
+            wanted = 1 if join.is_keyless(stream, row) else copies
+            if len(cores) != wanted or len(homes[stream][row]) != 1:
+                at_home = homes[stream][row]
+                yield f"row {row} of {join.names[stream]} goes to {cores}, at home at {at_home}, {join.spec.on}"
+
+
+@pytest.mark.parametrize("wrong", [wrong_cores, wrong_copies])
+def test_every_match_is_found_at_one_core_and_every_tuple_has_one_home(
+    wrong: Callable[[Joined], Iterator[str]],
+) -> None:
+    assert [] == [fault for join in joins(JOINS) for fault in wrong(join)]
+
+
+def test_some_tuples_have_no_key() -> None:
+    keyless = [join.is_keyless(k, row) for join in joins(JOINS) for k in range(len(join.names)) for row in range(ROWS)]
+    assert 0.1 < sum(keyless) / len(keyless) < 0.9
 
 
 def test_a_tuple_without_a_key_goes_to_one_core_only_and_not_always_the_same() -> None:
@@ -169,3 +202,74 @@ def test_every_cell_of_the_grid_gets_about_as_much(same: bool) -> None:
         assert (16, copies * 20_000, 20_000) == (len(sizes), sum(sizes), sum(homes))
         assert max(sizes) < 1.2 * copies * 20_000 / 16
         assert max(homes) < 1.2 * 20_000 / 16
+
+
+# -- deliberate bugs -------------------------------------------------------------------------------------------------
+
+FEW = 30  # joins, which show every bug
+
+Change = Callable[[int, Any, Any], tuple[Any, Any]]  # of the rows that a core gets and their flags
+
+
+def _sent_otherwise(change: Change) -> Callable[[pytest.MonkeyPatch], None]:
+    def patch(patch: pytest.MonkeyPatch) -> None:
+        destinations = HypercubeRouting.destinations
+
+        def otherwise(self: HypercubeRouting, tuples: Outgoing) -> Iterator[Sent]:
+            for core, rows, flags in destinations(self, tuples):
+                yield core, *change(core, np.asarray(rows), flags)
+
+        patch.setattr(HypercubeRouting, "destinations", otherwise)
+
+    return patch
+
+
+def _with_places(change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    def patch(patch: pytest.MonkeyPatch) -> None:
+        places = hypercube._places
+        patch.setattr(hypercube, "_places", lambda tuples, grid, number: change(places, tuples, grid, number))
+
+    return patch
+
+
+def _along_too_many_sides(patch: pytest.MonkeyPatch) -> None:
+    first_cells = hypercube._first_cells
+    patch.setattr(hypercube, "_first_cells", lambda grid, places, keyed: first_cells(grid, places, keyed[1:]))
+
+
+def _places_by_stream(places: Any, tuples: Outgoing, grid: Any, number: int) -> Any:
+    found, keyless = places(tuples, grid, number)
+    return (found + tuples.stream) % grid.dimensions[number].size, keyless
+
+
+def _what_lies_under_null(places: Any, tuples: Outgoing, grid: Any, number: int) -> Any:
+    found, keyless = places(tuples, grid, number)
+    return found, np.zeros_like(keyless)
+
+
+def _null_at_the_first_place(places: Any, tuples: Outgoing, grid: Any, number: int) -> Any:
+    found, keyless = places(tuples, grid, number)
+    return np.where(keyless, 0, found), np.zeros_like(keyless)
+
+
+BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a stream sent to its homes only": _sent_otherwise(
+        lambda core, rows, flags: (rows[(flags & HOME) != 0], flags[(flags & HOME) != 0])
+    ),
+    "no copies for the last cores": _sent_otherwise(
+        lambda core, rows, flags: (rows[((flags & HOME) != 0) | (core < 3)], flags[((flags & HOME) != 0) | (core < 3)])
+    ),
+    "a match given at two cores": _along_too_many_sides,
+    "a tuple at home wherever it goes": _sent_otherwise(lambda core, rows, flags: (rows, flags | HOME)),
+    "a tuple at home nowhere": _sent_otherwise(lambda core, rows, flags: (rows, np.zeros_like(flags))),
+    "a place that differs by stream": _with_places(_places_by_stream),
+    "what lies under a NULL taken for a key": _with_places(_what_lies_under_null),
+    "tuples without a key copied as others are": _with_places(_null_at_the_first_place),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_joins_show_a_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BUGS[bug](monkeypatch)
+    shown = (fault for join in joins(FEW) for wrong in (wrong_cores, wrong_copies) for fault in wrong(join))
+    assert next(shown, None), f"{FEW} joins do not show {bug}"

@@ -16,7 +16,10 @@ from handfast.errors import InternalError
 from tests.engines.hardware.observed import Case, Observed, of_model
 
 ROOM = "handfast.engines.hardware.model"
-FILES = ("bits", "fifos", "links", "pairs", "tree", "adaptive", "pipelined", "chain", "advance", "circuit")
+FILES = (
+    *("bits", "sources", "fifos", "links", "pairs", "tree", "adaptive", "pipelined", "chain", "advance", "circuit"),
+    *("ring_lists", "ring_stage", "ring_loop", "circular", "line_stage", "line_loop", "stashed"),
+)
 
 
 def in_python(patch: pytest.MonkeyPatch, file: str = "", right: str = "", wrong: str = "") -> ModuleType:

@@ -44,15 +44,39 @@ def test_what_a_circuit_cannot_do_is_refused(changes: dict[str, Any], message: s
         hf.join({"r": ROWS, "s": ROWS}, **{**ASKED, **changes})
 
 
-def test_three_streams_are_refused() -> None:
-    with pytest.raises(hf.UnsupportedError, match="joins two streams, not 3; use engine='local' or 'spark'"):
-        hf.join({"r": ROWS, "s": ROWS, "t": ROWS}, **{**ASKED, "on": "r.k = s.k AND s.k = t.k"})
+def test_more_than_eight_streams_are_refused() -> None:
+    names = "abcdefghi"
+    asked = {**ASKED, "on": "a.k = b.k"}
+    with pytest.raises(hf.UnsupportedError, match="joins up to 8 streams, not 9; use engine='local' or 'spark'"):
+        hf.join(dict.fromkeys(names, ROWS), **asked)
+
+
+@pytest.mark.parametrize(
+    ("names", "algorithm", "message"),
+    [
+        ("rst", "handshake", "'handshake'.* joins two streams, not 3; leave it out, or take 'circular'"),
+        ("rst", "nested_loop", "'nested_loop'.* joins two streams, not 3"),
+        ("rs", "circular", "'circular'.* joins three streams and more, not 2; leave it out, or take 'handshake'"),
+    ],
+)
+def test_an_algorithm_for_another_number_of_streams_is_refused(names: str, algorithm: str, message: str) -> None:
+    with pytest.raises(hf.UnsupportedError, match=message):
+        hf.join(dict.fromkeys(names, ROWS), **ASKED, options=hf.HardwareOptions(algorithm=algorithm))
 
 
 def test_a_stream_without_rows_gives_an_empty_result_with_its_columns() -> None:
     found = hf.join({"r": ROWS.slice(0, 0), "s": ROWS}, **ASKED)
     assert (0, 9) == found.shape
     assert found.schema == hf.join({"r": ROWS, "s": ROWS}, **{**ASKED, "engine": "local"}).schema
+
+
+def test_a_ring_with_a_stream_without_rows_gives_an_empty_result_with_its_columns() -> None:
+    asked = {**ASKED, "on": "r.k = s.k AND s.k = t.k"}
+    tables = {"r": ROWS, "s": ROWS.slice(0, 0), "t": ROWS}
+    found = hf.join(tables, **asked)
+    assert (0, 13) == found.shape
+    assert found.schema == hf.join(tables, **{**asked, "engine": "local"}).schema
+    assert "no circuit" in hf.explain(tables, **asked)
 
 
 def test_columns_of_any_type_ride_along_and_select_chooses() -> None:

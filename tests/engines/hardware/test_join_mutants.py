@@ -152,7 +152,8 @@ def with_bug(module: str, right: str, wrong: str, folder: Path, patch: pytest.Mo
     assert spec is not None and spec.loader is not None
     broken = importlib.util.module_from_spec(spec)
     patch.setitem(sys.modules, f"{ROOM}.{module}", broken)
-    patch.setattr(sys.modules[ROOM], module, broken)
+    above, _, last = f"{ROOM}.{module}".rpartition(".")
+    patch.setattr(sys.modules[above], last, broken)
     spec.loader.exec_module(broken)
     for user in [sys.modules[name] for name in list(sys.modules) if name.startswith(ROOM)]:
         for name, value in list(vars(user).items()):

@@ -15,7 +15,7 @@ import handfast as hf
         ({"cores": 0}, r"HardwareOptions\(cores=…\) must be a positive number, not 0"),
         ({"cores": True}, "positive number, not True"),
         ({"cores": 2, "algorithm": "nested_loop"}, "has two units: leave it out"),
-        ({"algorithm": "hash"}, "is one of 'handshake', 'nested_loop', not 'hash'"),
+        ({"algorithm": "hash"}, "is one of None, 'handshake', 'nested_loop', 'circular', 'stashed', not 'hash'"),
         ({"segment": 0}, "positive number of tuples, not 0"),
         ({"comparisons": 0}, r"HardwareOptions\(comparisons=…\) must be a positive number, not 0"),
         ({"merge_clock": 0}, r"HardwareOptions\(merge_clock=…\) must be a positive number, not 0"),
@@ -25,6 +25,10 @@ import handfast as hf
         ({"memory": "disk"}, "is one of None, 'registers', 'ram', not 'disk'"),
         ({"admission": "pray"}, "is one of 'suspend', 'throttle', 'drop', not 'pray'"),
         ({"admission": "drop", "network": "adaptive"}, r"take HardwareOptions\(network='tree'\), not 'adaptive'"),
+        ({"stash_size": -1}, r"HardwareOptions\(stash_size=…\) must be a number of pairs, 0 or more, not -1"),
+        ({"in_flight": 0}, r"HardwareOptions\(in_flight=…\) must be a positive number, not 0"),
+        ({"stage_buffer": 0}, r"HardwareOptions\(stage_buffer=…\) must be a positive number, not 0"),
+        ({"turn": "lowest"}, "is one of 'round_robin', 'highest', not 'lowest'"),
         ({"step_every": 0}, r"HardwareOptions\(step_every=…\) must be a positive number of cycles, not 0"),
         ({"simulator": "pen"}, "not 'pen'"),
         ({"margin": 0}, "learn one cycle late"),
@@ -41,6 +45,27 @@ def test_long_runs_are_on_verilator_unless_asked_otherwise() -> None:
     assert "amaranth" == hf.HardwareOptions(cores=4).simulator_for(50_000)
     assert "verilator" == hf.HardwareOptions(cores=4).simulator_for(50_001)
     assert "amaranth" == hf.HardwareOptions(simulator="amaranth").simulator_for(10**9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"cores": 2}, r"HardwareOptions\(cores=…\) is for joins of two streams; a ring has a stage for each stream"),
+        ({"scan": "eager"}, r"HardwareOptions\(scan=…\) is for joins of two streams"),
+        ({"network": "tree"}, r"HardwareOptions\(network=…\) is for joins of two streams"),
+        ({"memory": "registers"}, "a ring's windows are in RAM"),
+        ({"merge_clock": 2}, r"HardwareOptions\(merge_clock=…\) is for joins of two streams"),
+        ({"admission": "throttle"}, "'throttle'.* is for joins of two streams"),
+        ({"admission": "drop", "algorithm": "stashed", "network": "tree"}, "is for joins of two streams"),
+    ],
+)
+def test_what_a_ring_has_no_use_for_is_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(hf.SpecError, match=message):
+        hf.HardwareOptions(**asked).check_ring()
+
+
+def test_a_ring_may_drop_as_the_paper_does() -> None:
+    hf.HardwareOptions(algorithm="circular", admission="drop").check_ring()
 
 
 def test_long_segments_are_in_ram_unless_asked_otherwise() -> None:

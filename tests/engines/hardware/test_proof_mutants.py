@@ -11,6 +11,7 @@ from amaranth.hdl import Const, Module, Signal, Value
 from handfast.engines.hardware.adaptive import AdaptiveNetwork, RingNode
 from handfast.engines.hardware.admission import Suspend, Throttle
 from handfast.engines.hardware.check import check
+from handfast.engines.hardware.circular.layout import WindowsLayout
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
 from handfast.engines.hardware.pipelined import PipelinedNetwork
@@ -20,7 +21,9 @@ from handfast.engines.hardware.proofs.fifo import FifoProof
 from handfast.engines.hardware.proofs.merging import OrderProof, TurnProof
 from handfast.engines.hardware.proofs.proven import PROOFS
 from handfast.engines.hardware.proofs.ring import NodeProof, RingProof
+from handfast.engines.hardware.proofs.stages import RangeProof, StandstillProof, StashProof, stash_layout
 from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.stashed.stash import Stash
 from handfast.engines.hardware.tree import BufferlessTree, TreeNetwork
 
 pytestmark = pytest.mark.usefixtures("yosys")
@@ -238,6 +241,38 @@ def a_pipelined_network_without_margin(patch: Patch) -> Any:
 def a_circuit_in_which_a_result_circles(patch: Patch) -> Any:
     shape = _whole("adaptive", network_buffer=2, margin=1, latency=1, port_ties="EWN")
     return CircuitProof(shape, unrefused=False, within=14, idle_within=6)
+
+
+@breaks("ring of stages", "while results are taken, a stage moves if any waits")
+def a_ring_in_which_all_hops_share_their_room(patch: Patch) -> Any:
+    patch.setattr(StandstillProof, "_room", lambda self, stage: stage.room[1:].all().replicate(3))
+    return StandstillProof(streams=4, buffer=1)
+
+
+@breaks("ranges in a ring", "a tuple that is looked for is stored and not overwritten")
+def windows_with_too_little_room_for_what_has_expired(patch: Patch) -> Any:
+    patch.setattr(WindowsLayout, "groups", lambda self, stream: self.held[stream] + self.in_flight - 2)
+    return RangeProof(streams=3, rows=1, in_flight=3, stream=1)
+
+
+@breaks("ranges in a ring", "a range has every tuple that the window holds")
+def ranges_that_forget_a_tuple(patch: Patch) -> Any:
+    whole = RangeProof(streams=3, rows=2, in_flight=3, stream=1)
+    whole.chain.counted = (1, 1, 1)
+    return whole
+
+
+@breaks("ranges in a ring", "a range has no tuple that came later or has expired")
+def ranges_that_reach_beyond_the_window(patch: Patch) -> Any:
+    whole = RangeProof(streams=3, rows=2, in_flight=3, stream=1)
+    whole.rows = 1
+    return whole
+
+
+@breaks("stash", "a whole stash has every pair that is in both windows")
+def a_stash_that_remembers_only_the_last_pair_it_lost(patch: Patch) -> Any:
+    patch.setattr(Stash, "_later", staticmethod(lambda still, last, own: own))
+    return StashProof(Stash(layout=stash_layout(), size=1))
 
 
 @pytest.mark.parametrize(("part", "claim", "bug"), [pytest.param(*each, id=each[2].__name__) for each in MUTANTS])

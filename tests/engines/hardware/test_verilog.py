@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
 
 from handfast.engines.hardware import verilator, verilog
 from handfast.engines.hardware.circuit import elaborate
@@ -52,6 +52,24 @@ def test_verilator_lints_the_export_clean() -> None:
     verilator.lint(verilog.export(Queue(width=80, depth=3)))
     verilator.lint(verilog.export(Row(width=8, depth=2)))
     verilator.lint(verilog.export(Scramble(1)))
+
+
+def test_constant_bits_of_a_signal_whose_other_bits_are_not_keep_their_value() -> None:
+    class Half(wiring.Component):
+        def __init__(self) -> None:
+            super().__init__({"words": In(stream.Signature(1)), "both": Out(stream.Signature(2))})
+
+        def elaborate(self, platform: object) -> Module:
+            m = Module()
+            word = Signal(2)
+            m.d.comb += [word[1].eq(1), self.both.payload.eq(word)]
+            m.d.comb += [self.both.valid.eq(self.words.valid), self.words.ready.eq(self.both.ready)]
+            with m.If(self.words.payload):
+                m.d.comb += word[0].eq(1)
+            return m
+
+    run = verilator.build(Half()).run({"words": [0, 1, 1, 0]}, quiet=8)
+    assert [2, 3, 3, 2] == run.outputs["both"].words.tolist()
 
 
 def test_a_lint_warning_is_an_error_with_its_text() -> None:

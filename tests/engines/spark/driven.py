@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 from weakref import WeakValueDictionary
@@ -101,6 +104,30 @@ class Workers:
         cores, known = self._caches[number]
         self._monkeypatch.setattr(operator, "_cores", cores)
         self._monkeypatch.setattr(blocks, "_known", known)
+
+
+@dataclass
+class Luck:
+    """What happens to the tasks: attempts on any worker, cut short, thrown away, repeated, with or without caches."""
+
+    chance: random.Random
+    workers: Workers
+
+    def attempts(self, processor: Callable[[], Any], state: State, rows: pd.DataFrame) -> tuple[State, pd.DataFrame]:
+        """One of several attempts; they all end with the same state and the same output."""
+        outcomes = []
+        for _ in range(self.chance.choice([1, 1, 2, 3])):
+            self.workers.be(self.chance.randrange(3))
+            if self.chance.random() < 0.2:
+                operator.forget()
+            if self.chance.random() < 0.3:
+                output_of(processor(), state.copy(), rows, pieces=self.chance.randrange(2))
+            shuffled = rows.sample(frac=1, random_state=self.chance.randrange(1000))  # as the network brings them
+            outcomes.append((after := state.copy(), output_of(processor(), after, shuffled)))
+        for after, output in outcomes[1:]:
+            assert outcomes[0][0].contents() == after.contents(), "another attempt leaves another state"
+            assert outcomes[0][1].equals(output)
+        return self.chance.choice(outcomes)
 
 
 def matches_of(output: pd.DataFrame) -> list[tuple[Any, ...]]:

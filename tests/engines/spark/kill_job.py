@@ -23,7 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import handfast as hf
 from handfast.connectors.generate import CellJoin, Workload
-from tests.engines.spark.crash_job import BAND, SOON, finish, frames, session, task, to_files, with_gaps
+from tests.engines.spark.crash_job import BAND, PARTITIONS, SOON, finish, frames, session, task, to_files, with_gaps
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as in crash_job
 
@@ -33,6 +33,7 @@ WRITE, FILE_SINK = "hf.write", "Spark's file sink"
 
 _ROWS = 40  # in a file: 0.8 seconds of event time
 _FIRST_VALID = 1_577_836_800_300_000  # 0.3 seconds after the first row of all
+STREAMS = ("r", "s", "t", "u", "v", "w", "x", "y")
 _TIMED = {"window": {"r": "1 second", "s": "1500 ms"}}
 
 JOINS: dict[str, dict[str, Any]] = {
@@ -42,7 +43,20 @@ JOINS: dict[str, dict[str, Any]] = {
     "semi in order": {"on": BAND, "how": "semi", "in_order": True, **_TIMED},
     "three streams": {"on": "r.x % 9 = s.a % 9 AND ABS(s.b - t.b) < 150", "window": "400 ms"},
     "by arrival": {"on": BAND, "order": "arrival", "window": {"r": "60 rows", "s": "30 rows"}},
+    "four streams by hypercube": {
+        "on": "r.x % 5 = s.a % 5 AND s.b < t.b AND t.a % 3 = u.a % 3",
+        "window": "150 ms",
+    },
+    "five streams by time and count": {
+        "on": "r.x % 3 = s.a % 3 AND t.a % 2 = u.a % 2 AND ABS(u.b - v.b) < 300",
+        "window": {"r": "100 ms", "s": "3 rows", "t": "80 ms", "u": "4 rows", "v": "100 ms"},
+    },
+    "eight streams without a key": {
+        "on": "r.x < s.a AND s.b <> t.b AND t.a < u.a AND v.b < w.b AND x.a + y.a < 1500",
+        "window": "50 ms",
+    },
 }
+CORES = {"four streams by hypercube": 6, "eight streams without a key": 3}
 
 
 # -- the joins -------------------------------------------------------------------------------------------------------
@@ -52,14 +66,15 @@ def spec(join: str) -> hf.JoinSpec:
     """One of the joins, for which some rows come too late, and some have no valid time."""
     asked = JOINS[join]
     late = {} if asked.get("order") == "arrival" else {"lateness": "400 ms"}
-    streams = ("r", "s", "t") if "t.b" in asked["on"] else ("r", "s")
+    streams = tuple(stream for stream in STREAMS if f"{stream}." in asked["on"])
     valid = {stream: _FIRST_VALID if stream == "s" else None for stream in streams}
     return hf.JoinSpec(streams, time="ts", valid_from=valid, **late, **asked)
 
 
 def batches(join: str, seed: int) -> list[dict[str, pa.Table]]:
-    """The rows of every batch, out of order; the third stream is another second one."""
+    """The rows of every batch, out of order; the third stream and those behind it are other second ones."""
     streams = {"r": ("r", 2 * seed), "s": ("s", 2 * seed), "t": ("s", 2 * seed + 1)}
+    streams |= {name: ("s", 2 * seed + 1_000 * number) for number, name in enumerate(STREAMS[3:], 1)}
     return [{name: _rows(*streams[name], number) for name in spec(join).names} for number in range(FILES)]
 
 
@@ -131,6 +146,7 @@ class Job:
         unfinished.rename(self.counters)
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
+        hf.configure(spark, cores=CORES.get(self.join, PARTITIONS), quiet=True)
         streams: dict[str, DataFrame] = frames(spark, self.home / "inputs", spec(self.join).names)
         streams["r"] = streams["r"].mapInArrow(self.gate, streams["r"].schema)
         matches = hf.join(streams, spec(self.join))

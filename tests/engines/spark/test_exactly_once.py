@@ -9,11 +9,9 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -40,7 +38,7 @@ from tests.engines.spark.crash_job import (
     spec,
     to_files,
 )
-from tests.engines.spark.driven import State, Workers, arrivals, manifest_of, matches_of, output_of, plan, run
+from tests.engines.spark.driven import Luck, State, Workers, arrivals, manifest_of, matches_of, plan, run
 from tests.engines.spark.process import Process
 from tests.judges.rows import multiset, result_of, schemas_of
 
@@ -310,30 +308,6 @@ def test_the_join_it_was_started_with_goes_on_after_others_were_refused(spark: S
 
 
 # -- the operator on a state store of our own, where every accident can be had at will -------------------------------
-
-
-@dataclass
-class Luck:
-    """What happens to the tasks: attempts on any worker, cut short, thrown away, repeated, with or without caches."""
-
-    chance: random.Random
-    workers: Workers
-
-    def attempts(self, processor: Callable[[], Any], state: State, rows: pd.DataFrame) -> tuple[State, pd.DataFrame]:
-        """One of several attempts; they all end with the same state and the same output."""
-        outcomes = []
-        for _ in range(self.chance.choice([1, 1, 2, 3])):
-            self.workers.be(self.chance.randrange(3))
-            if self.chance.random() < 0.2:
-                operator.forget()
-            if self.chance.random() < 0.3:
-                output_of(processor(), state.copy(), rows, pieces=self.chance.randrange(2))
-            shuffled = rows.sample(frac=1, random_state=self.chance.randrange(1000))  # as the network brings them
-            outcomes.append((after := state.copy(), output_of(processor(), after, shuffled)))
-        for after, output in outcomes[1:]:
-            assert outcomes[0][0].contents() == after.contents(), "another attempt leaves another state"
-            assert outcomes[0][1].equals(output)
-        return self.chance.choice(outcomes)
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
-"""An event-time aggregation in Spark behind a join in order: it loses nothing, whatever the join gives."""
+"""An aggregation or another join in Spark behind a join in order: it loses nothing, whatever the join gives."""
 
 from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,10 +57,12 @@ def _counts(matches: DataFrame) -> DataFrame:
     return matches.groupBy(F.window("match_time", "3 seconds")).count().select("window.start", "count")
 
 
-def _live(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+def _live(
+    spark: SparkSession, folder: Path, streams: Mapping[str, Sequence[pa.Table]] = STREAMS
+) -> dict[str, DataFrame]:
     """Streaming DataFrames that bring one file of each stream in a batch."""
     frames = {}
-    for name, tables in STREAMS.items():
+    for name, tables in streams.items():
         (folder / name).mkdir()
         for number, table in enumerate(tables):
             path = folder / name / f"{number}.parquet"
@@ -100,3 +104,46 @@ def test_an_aggregation_behind_a_join_in_order_equals_the_one_in_batch(
     # the last windows stay open: the watermark has not passed their end
     assert len(seen) >= len(batch) // 2
     assert {start: count for start, count in batch.items() if start <= max(seen)} == seen
+
+
+def test_an_outer_join_behind_a_join_in_order_is_one_of_three_streams(spark: SparkSession, tmp_path: Path) -> None:
+    """What the error of an outer join of three streams sends its reader to."""
+    hf.configure(spark, cores=2)
+    streams = STREAMS | {"t": _stream(timedelta(milliseconds=700), 11, 3)}
+    still = {name: spark.createDataFrame(pa.concat_tables(tables)) for name, tables in streams.items()}
+    expected = _lonely(still)
+    query = (
+        _lonely(_live(spark, tmp_path, streams), lateness="2 seconds")
+        .writeStream.format("parquet")
+        .option("path", str(tmp_path / "output"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    found, wanted = map(_counted, (spark.read.schema(expected.schema).parquet(str(tmp_path / "output")), expected))
+    assert any(row[1] is None for row in found)
+    assert not found - wanted
+    late = START + timedelta(seconds=(FILES - 1) * SECONDS - 12)  # what is not decided without more rows
+    assert all(row[0] > late for row in wanted - found)
+    assert len(found) > len(wanted) // 2
+
+
+def _counted(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in frame.toArrow().to_pylist())
+
+
+def _lonely(frames: Mapping[str, DataFrame], lateness: str | None = None) -> DataFrame:
+    """Every row of `t`, with the pairs of `r` and `s` that it has."""
+    live = {} if lateness is None else {"lateness": lateness}
+    pair = {name: frames[name] for name in ("r", "s")}
+    pairs = hf.join(pair, on="r.k = s.k", window="3 seconds", time="ts", in_order=True, **live)
+    return hf.join(
+        {"t": frames["t"], "pair": pairs},
+        on="t.k = pair.r_k",
+        how="left",
+        window="2 seconds",
+        time={"t": "ts", "pair": "match_time"},
+        select="t.ts, pair.r_ts, pair.s_ts, match_time",
+        **({"lateness": {"t": lateness, "pair": "0 seconds"}} if live else {}),
+    )

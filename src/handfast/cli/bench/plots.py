@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MEASURED, _MODELLED, _LAW, _PAPER = "#0b6e99", "#d1495b", "#8d99ae", "#2b2d42"
 _BARS = "#0b6e99"
+_CPUS = ("#0b6e99", "#d1495b", "#edae49", "#00798c")  # by how many there are
 _LEAST_SECONDS = 1e-6  # a logarithmic axis has no zero, and a clock that reads it saw less than this
 
 Series = Mapping[int, float]
@@ -116,6 +117,42 @@ def latency(path: Path, series: Mapping[str, ArrayLike]) -> None:
     axes.set_title("How soon a match is given, by way of forwarding (measured)")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    save_png(figure, path)
+
+
+def ring(
+    path: Path, measured: Mapping[int, Mapping[int, ArrayLike]], modelled: Mapping[int, Series], every: Series
+) -> None:
+    """Draw new rows a second by the number of streams, which is that of the stages [CMJ Fig. 7].
+
+    `measured` and `modelled` are by the number of CPUs, and then of streams; `every` has a CPU for each stage.
+    """
+    figure = new_figure()
+    from matplotlib.ticker import MaxNLocator
+
+    axes = figure.add_subplot()
+    axes.plot(*_points(every), color=_LAW, linestyle=(0, (2, 2)), label="modelled, a CPU for each stage")
+    for colour, (cpus, turns) in zip(_CPUS, sorted(measured.items()), strict=False):
+        name = f"{cpus} CPU{'s' * (cpus > 1)}"
+        if cpus in modelled:
+            axes.plot(*_points(modelled[cpus]), color=colour, linestyle="--", label=f"modelled, {name}")
+        low, middle, high = (
+            np.array([np.quantile(np.asarray(turns[n], dtype=float), share) for n in sorted(turns)])
+            for share in (0.25, 0.5, 0.75)
+        )
+        spread = np.array([middle - low, high - middle])
+        shown = f"measured, {name}: median and quartiles"
+        axes.errorbar(
+            sorted(turns), middle, spread, color=colour, linestyle="", marker="o", ms=7, capsize=4, label=shown
+        )
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(_thousands)
+    axes.set_xlabel("streams, each with a stage of its own")
+    axes.set_ylabel("new rows a second, of all streams")
+    axes.set_title("The rate of a ring of stages where rows seldom match")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", frameon=False)
     save_png(figure, path)
 
 

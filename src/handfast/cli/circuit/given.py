@@ -10,7 +10,9 @@ import pyarrow as pa
 from handfast.cli.circuit.options import Asked, circuit_options
 from handfast.connectors.local import open_source
 from handfast.connectors.pipeline import Pipeline
+from handfast.engines.hardware.circular.job import RingJob
 from handfast.engines.hardware.engine import Job, prepare
+from handfast.engines.hardware.stashed.shape import LineShape
 from handfast.errors import SpecError
 from handfast.flow.batch import as_table
 from handfast.spec.join import JoinSpec
@@ -22,18 +24,19 @@ class Given:
 
     spec: JoinSpec
     tables: dict[str, pa.Table]
-    job: Job
+    job: Job | RingJob
 
     @staticmethod
     def read(file: Path, circuit: Asked) -> Given:
         """Read a pipeline and its rows; its sink is not touched."""
         pipeline = Pipeline.read(file, engine="local")
-        options = circuit_options(circuit, cores=pipeline.cores)
+        two = len(pipeline.spec.streams) == 2  # a ring has no cores
+        options = circuit_options(circuit, cores=pipeline.cores if two else None)
         pipeline.spec.check_bounded()
         sources = pipeline.sources.items()
         tables = {name: as_table(open_source(source).take_all(), name) for name, source in sources}
         job = prepare(pipeline.spec, tables, options)
-        if not isinstance(job, Job):
+        if isinstance(job, pa.Schema):
             empty = next((name for name, table in tables.items() if not len(table)), None)
             which = f"Stream {empty!r} has no rows" if empty else "A stream has no row with a valid time"
             raise SpecError(f"{which}, and a circuit is as large as the rows that it is made for need; give it some")
@@ -47,6 +50,12 @@ class Given:
     @property
     def circuit(self) -> str:
         """What the circuit is, in a line."""
+        if isinstance(self.job, RingJob):
+            held = zip(self.job.design.sizes, self.spec.names, strict=True)
+            sizes = ", ".join(f"{size:,} of {name}" for size, name in held)
+            ring = self.job.design.shape
+            kind = "a line of {} stages with a stash" if isinstance(ring, LineShape) else "a ring of {} stages"
+            return f"{kind.format(ring.stages)}, and {sizes} in RAM"
         shape = self.job.design.shape
         sizes = " and ".join(f"{size:,} of {name}" for size, name in zip(shape.sizes, self.spec.names, strict=True))
         units = f"{shape.inputs} units" if shape.flush == 0 and shape.cores != shape.inputs else _cores(shape.cores)

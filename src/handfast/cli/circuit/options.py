@@ -41,7 +41,7 @@ def of_circuit(*, runs: bool) -> Callable[[Callable[..., None]], Callable[..., N
     return give
 
 
-def circuit_options(asked: Asked, *, cores: int) -> HardwareOptions:
+def circuit_options(asked: Asked, *, cores: int | None) -> HardwareOptions:
     """The options that were asked for; with as many cores as the pipeline has if nothing is said about them."""
     said = dict(asked)
     if said["cores"] is None and said["algorithm"] != NESTED_LOOP:

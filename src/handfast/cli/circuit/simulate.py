@@ -11,6 +11,8 @@ from handfast.cli.circuit.files import written_whole
 from handfast.cli.circuit.given import Given
 from handfast.cli.circuit.options import Asked
 from handfast.cli.screen import Screen
+from handfast.engines.hardware.circular.job import RingJob
+from handfast.engines.hardware.engine import Job
 from handfast.engines.hardware.observe import Observation
 from handfast.engines.hardware.options import DROP, MODEL, THROTTLE, TREE
 from handfast.judge.difference import difference
@@ -26,15 +28,17 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
             seen = given.job.observed(waveform=waveform, progress=lambda cycles: begins(f"running: {cycles:,} cycles"))
         begins("joining on the local engine")
         lost = seen.outcome
-        expected = api.join(given.job.admitted(lost) if lost.discarded else given.tables, given.spec)
+        admitted = given.job.admitted(lost) if isinstance(given.job, Job) and lost.discarded else given.tables
+        expected = api.join(admitted, given.spec)
         differs = difference(given.job.table(lost.results), expected)
     screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
     written = [] if vcd is None else [("waveform", str(vcd))]
     screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, seen), *written])
     equal = not differs
     if lost.dropped:  # what was dropped is missing, and nothing else
-        equal = len(differs.missing) == lost.dropped and not len(differs.extra)
-    finds = f"the local engine finds {_found(len(expected), seen) if equal else 'something else'}"
+        missing = lost.dropped if isinstance(given.job, Job) else len(differs.missing)  # any number may have followed
+        equal = len(differs.missing) == missing and not len(differs.extra)
+    finds = f"the local engine finds {_found(given, len(expected), seen) if equal else 'something else'}"
     if equal and given.job.simulator == MODEL:  # a ✔ would claim more than was seen
         screen.say(f"{finds}; it must: the model takes what matches from the same kernels, and says when it comes out")
     else:
@@ -44,11 +48,12 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
     return equal
 
 
-def _found(count: int, seen: Observation) -> str:
+def _found(given: Given, count: int, seen: Observation) -> str:
     """What the local engine finds where that is right."""
     matches = f"{count:,} match{'' if count == 1 else 'es'}"
     if seen.outcome.dropped:
-        return f"{matches}: these, and as many others as were dropped"
+        others = "as many others as were dropped" if isinstance(given.job, Job) else "others of what was dropped"
+        return f"{matches}: these, and {others}"
     return f"the same {matches}" + (" of the rows that were not discarded" if seen.outcome.discarded else "")
 
 
@@ -61,7 +66,10 @@ def _figures(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
         "cycles",
         f"{seen.cycles:,}: {seen.cycles / tuples:.1f} for a tuple, {results / seen.cycles:.2f} results a cycle",
     )
-    yield from _admission(given, seen)
+    if isinstance(given.job, RingJob):
+        yield from _of_ring(given.job, seen)
+        return
+    yield from _admission(given.job, given, seen)
     shape = given.job.design.shape
     behind = shape.inputs if shape.network == TREE else 0  # FIFOs that belong to cores and not to the network
     if behind:
@@ -70,11 +78,20 @@ def _figures(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
         yield "network", _fullest(seen.levels[behind:], given.job.design.options.network_buffer)
 
 
-def _admission(given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
+def _of_ring(job: RingJob, seen: Observation) -> Iterator[tuple[str, str]]:
+    """How far the stages of a ring waited for each other."""
+    shape = job.design.shape
+    if shape.drops:
+        yield "dropped", f"{seen.outcome.dropped:,} intermediates"
+    yield "stood still", f"{seen.suspended / (seen.cycles * shape.stages):.0%} of all cycles of all stages"
+    yield "network", _fullest(seen.levels, shape.network_buffer)
+
+
+def _admission(job: Job, given: Given, seen: Observation) -> Iterator[tuple[str, str]]:
     """What admission control did."""
-    kind = given.job.design.options.admission
+    kind = job.design.options.admission
     if kind == THROTTLE:
-        lost = zip(given.spec.names, given.job.discarded(seen.outcome), given.job.blocks, strict=True)
+        lost = zip(given.spec.names, job.discarded(seen.outcome), job.blocks, strict=True)
         yield (
             "discarded",
             ", ".join(f"{len(places):,} of {len(block):,} rows of {name}" for name, places, block in lost),

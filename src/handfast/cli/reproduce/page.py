@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from handfast.cli.areas import COMMAND, Areas
@@ -12,22 +11,8 @@ from handfast.cli.reproduce.alternatives import combination_rows, ring_rows, str
 from handfast.cli.reproduce.circuits import OPEN, by_level, slots
 from handfast.cli.reproduce.claims import Claim
 from handfast.cli.reproduce.experiments import Evaluation
+from handfast.cli.reproduce.pieces import percent, picture_of, table, whole
 from handfast.engines.hardware.options import ADAPTIVE, TREE
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #22252b; background: #fff; margin: 0 auto; padding: 1.5rem;
-  max-width: 60rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top: 2.4rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid #dfe3e8; text-align: right; vertical-align: top; }
-th { border-bottom: 2px solid #9aa3ad; } th:first-child, td:first-child, .words { text-align: left; }
-td { font-variant-numeric: tabular-nums; white-space: nowrap; } td.words { white-space: normal; }
-tr.chosen td { background: #eaf4f8; }
-figure { margin: 1.2rem 0; } figure img { width: 100%; height: auto; }
-figcaption, .note { color: #4b5563; font-size: .92rem; }
-td.verdict { text-align: left; }
-.scroll { overflow-x: auto; }
-""".strip()
 
 _CAPTIONS = {
     "4.5.4": "Maximum input throughput of the baseline, at 100 MHz. The thesis estimates the nested loop as one cycle "
@@ -55,8 +40,6 @@ _NOT_REPRODUCED = (
     ("milliwatts", "the thesis gives none, and open tools know none"),
     ("lines that are only drawn (all figures)", "no number of theirs is printed; they are ours alone here"),
 )
-
-Rows = Iterable[Sequence[str]]
 
 
 def page(
@@ -92,31 +75,23 @@ def page(
         )
     parts += ["<h2>Printed and ours</h2>", _claims(claims)]
     for number, picture in pictures.items():
-        parts += [f"<h2>{escape(_TITLES[number])}</h2>", _figure(picture, _CAPTIONS[number])]
+        parts += [f"<h2>{escape(_TITLES[number])}</h2>", picture_of(picture, _CAPTIONS[number])]
         if number == "5.1.2":
             parts.append(_buffers(made))
     parts += _areas(areas, area_picture)
     parts += _choices(made)
     parts += [
         "<h2>What cannot be reproduced</h2>",
-        _table(("what", "why"), _NOT_REPRODUCED, words=2),
+        table(("what", "why"), _NOT_REPRODUCED, words=2),
         "<h2>How this page was made</h2>",
-        _table(("", ""), setting.items(), words=2),
+        table(("", ""), setting.items(), words=2),
     ]
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>The handshake join circuit, again</title>\n<style>\n{_STYLE}\n</style>\n</head>\n"
-        f"<body>\n{body}\n</body>\n</html>\n"
-    )
+    return whole("The handshake join circuit, again", parts)
 
 
 def _claims(claims: Sequence[Claim]) -> str:
-    rows = [
-        (own.what, own.where, own.printed or "—", own.ours, _percent(own.difference), own.verdict) for own in claims
-    ]
-    return _table(("what", "in the thesis", "printed", "ours", "difference", ""), rows, words=2, verdict=True)
+    rows = [(own.what, own.where, own.printed or "—", own.ours, percent(own.difference), own.verdict) for own in claims]
+    return table(("what", "in the thesis", "printed", "ours", "difference", ""), rows, words=2, verdict=True)
 
 
 def _buffers(made: Evaluation) -> str:
@@ -129,7 +104,7 @@ def _buffers(made: Evaluation) -> str:
     ]
     rows.append(("join cores", *(f"{own.core_buffer:,}" for own in configurations)))
     rows.append(("all together", *(f"{slots(own):,}" for own in configurations)))
-    return _table(("slots", *printed.TABLE_5_1), rows, words=1)
+    return table(("slots", *printed.TABLE_5_1), rows, words=1)
 
 
 def _areas(areas: Areas | None, picture: str | None) -> list[str]:
@@ -139,27 +114,27 @@ def _areas(areas: Areas | None, picture: str | None) -> list[str]:
             *parts,
             f"<p>Nobody has synthesised the circuits here yet: <code>{escape(COMMAND)}</code> does that. "
             "Printed are:</p>",
-            *(_printed_area(title, table) for title, table in _AREA_TABLES),
+            *(_printed_area(title, wanted) for title, wanted in _AREA_TABLES),
         ]
     parts.append(
-        _figure(
+        picture_of(
             picture,
             "Cells that Yosys counts for the same family (xc6v), and those printed. Ours have results of two places "
             "instead of 96 bits, and FIFOs in LUTs instead of block RAM.",
         )
     )
-    for network, (title, table) in zip((TREE, ADAPTIVE), _AREA_TABLES, strict=True):
+    for network, (title, given) in zip((TREE, ADAPTIVE), _AREA_TABLES, strict=True):
         own = areas[network]
         rows = []
-        for cores, wanted in table.items():
+        for cores, wanted in given.items():
             ours = [(own.registers.get(cores), wanted.registers), (own.luts.get(cores), wanted.luts)]
             cells = [f"{cores}"]
             for count, printed_count in ours:
                 difference = count / printed_count - 1 if count is not None else None
-                cells += [f"{printed_count:,}", f"{count:,}" if count is not None else "—", _percent(difference, 0)]
+                cells += [f"{printed_count:,}", f"{count:,}" if count is not None else "—", percent(difference, 0)]
             rows.append((*cells, f"{wanted.slices:,}"))
         head = ("cores", "registers, printed", "ours", "", "LUTs, printed", "ours", "", "slices, printed")
-        parts += [f"<h3>{escape(title)}</h3>", _table(head, rows, words=1)]
+        parts += [f"<h3>{escape(title)}</h3>", table(head, rows, words=1)]
         lines = {"LUTs": own.lut_line, "registers": own.register_line}
         said = "; ".join(f"{name}: {line}" for name, line in lines.items())
         parts.append(f'<p class="note">Ours as straight lines over n cores: {escape(said)}.</p>')
@@ -177,7 +152,7 @@ def _areas(areas: Areas | None, picture: str | None) -> list[str]:
         parts += [
             "<p>The thesis' clock is that of a Virtex-6, for which there is no open tool. nextpnr places the same "
             "circuits on an ECP5, another family, so these figures serve to compare circuits with each other:</p>",
-            _table(("network", "cores", "clock, median over seeds", "spread"), clocks, words=1),
+            table(("network", "cores", "clock, median over seeds", "spread"), clocks, words=1),
         ]
     return parts
 
@@ -188,9 +163,9 @@ _AREA_TABLES = (
 )
 
 
-def _printed_area(title: str, table: Mapping[int, printed.Area]) -> str:
-    rows = [(f"{n}", f"{own.registers:,}", f"{own.luts:,}", f"{own.slices:,}") for n, own in table.items()]
-    return f"<h3>{escape(title)}</h3>" + _table(("cores", "registers", "LUTs", "slices"), rows, words=1)
+def _printed_area(title: str, wanted: Mapping[int, printed.Area]) -> str:
+    rows = [(f"{n}", f"{own.registers:,}", f"{own.luts:,}", f"{own.slices:,}") for n, own in wanted.items()]
+    return f"<h3>{escape(title)}</h3>" + table(("cores", "registers", "LUTs", "slices"), rows, words=1)
 
 
 def _choices(made: Evaluation) -> list[str]:
@@ -203,7 +178,7 @@ def _choices(made: Evaluation) -> list[str]:
         f"circuit is more than {printed.OVER_BASELINE} times faster than the baseline, and at "
         f"{printed.CROSSING:.0%} match the baseline is not faster than the nested loop. Of these, all figures above go "
         f"by the one that is nearest to {printed.OVER_BASELINE}. What is printed for FIFOs of 4 has no part in it.</p>",
-        _table(
+        table(
             (
                 *(choice.name for choice in OPEN),
                 *(f"FIFOs of\N{NO-BREAK SPACE}{size}" for size in printed.FIXED_FROM),
@@ -221,58 +196,19 @@ def _choices(made: Evaluation) -> list[str]:
         "</p>",
         "<p>Each choice by itself, all others as they are; the first line, shaded, is what was chosen.</p>",
         "<h3>Baseline at 100% match</h3>",
-        _table(("choice", "the text says", "", *sizes), tree_rows(made), words=3, shaded=_chosen(tree_rows(made))),
+        table(("choice", "the text says", "", *sizes), tree_rows(made), words=3, shaded=_chosen(tree_rows(made))),
         "<h3>Proposed circuit at 100% match</h3>",
-        _table(
+        table(
             ("choice", "the text says", "", "cycles", "cycles a result"),
             ring_rows(made),
             words=3,
             shaded=_chosen(ring_rows(made)),
         ),
         "<h3>Inputs, at 40% match</h3>",
-        _table(("input", "baseline", "proposed"), stream_rows(made), words=1),
+        table(("input", "baseline", "proposed"), stream_rows(made), words=1),
     ]
 
 
 def _chosen(rows: Sequence[Sequence[str]]) -> set[int]:
     """The lines that begin a choice."""
     return {number for number, row in enumerate(rows) if row[0]}
-
-
-# -- pieces ----------------------------------------------------------------------------------------------------------
-
-
-def _figure(svg: str, caption: str) -> str:
-    inline = b64encode(svg.encode()).decode()
-    said = escape(caption)
-    return (
-        f'<figure><img src="data:image/svg+xml;base64,{inline}" alt="{said}">\n<figcaption>{said}</figcaption></figure>'
-    )
-
-
-def _table(
-    head: Sequence[str],
-    rows: Rows,
-    *,
-    words: int,
-    verdict: bool = False,
-    shaded: set[int] | frozenset[int] = frozenset(),
-) -> str:
-    """A table whose first columns are words, and whose others are figures; perhaps the last one is a verdict."""
-
-    def cell(kind: str, place: int, text: str) -> str:
-        named = "words" if place < words else "verdict" if verdict and place == len(head) - 1 else ""
-        return f"<{kind}{f' class={named}' if named else ''}>{escape(text)}</{kind}>"
-
-    def line(kind: str, cells: Sequence[str]) -> str:
-        return "".join(cell(kind, place, text) for place, text in enumerate(cells))
-
-    lines = [
-        f"<tr{' class=chosen' if number in shaded else ''}>{line('td', row)}</tr>" for number, row in enumerate(rows)
-    ]
-    top = f"<thead><tr>{line('th', head)}</tr></thead>" if any(head) else ""
-    return f'<div class="scroll"><table>{top}<tbody>\n' + "\n".join(lines) + "\n</tbody></table></div>"
-
-
-def _percent(part: float | None, digits: int = 3) -> str:
-    return "—" if part is None else "0%" if part == 0 else f"{part:+.{digits}%}".replace("-", "−")

@@ -27,8 +27,7 @@ def reproduce(out: Path, *, quick: bool, results: Path, screen: Screen) -> list[
         results: The folder with what the benchmarks wrote down, for area and clock.
         screen: Where to show it.
     """
-    if out.is_dir() or not out.parent.is_dir():
-        raise SpecError(f"The page {out} is a file in a folder that is there; choose another one with --out")
+    check_out(out)
     areas = read_areas(results)
     figures.check()  # before minutes of runs: what the pictures need is there
     made = Evaluation(QUICK if quick else WHOLE)
@@ -38,13 +37,29 @@ def reproduce(out: Path, *, quick: bool, results: Path, screen: Screen) -> list[
     pictures = {number: draw(made) for number, draw in figures.FIGURES.items()}
     drawn = figures.areas(areas) if areas is not None else None
     text = page(made, found, pictures, areas, drawn, _setting(made.scale, quick))
+    write_page(out, text)
+    show_claims(found, out, screen)
+    return found
+
+
+def check_out(out: Path) -> None:
+    """Refuse a page that cannot be written."""
+    if out.is_dir() or not out.parent.is_dir():
+        raise SpecError(f"The page {out} is a file in a folder that is there; choose another one with --out")
+
+
+def write_page(out: Path, text: str) -> None:
+    """Write the page; it appears when it is whole."""
     part = out.with_name(f".{out.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(out)
+
+
+def show_claims(found: list[Claim], out: Path, screen: Screen) -> None:
+    """Show the comparison, and where the page is."""
     rows = [(own.what, own.printed or "—", own.ours, own.verdict) for own in found]
     screen.table(("what", "printed", "ours", ""), rows, left=1, boxed=False)
     screen.say(f"written to {out}")
-    return found
 
 
 def holds(found: list[Claim]) -> bool:
@@ -52,11 +67,16 @@ def holds(found: list[Claim]) -> bool:
     return not any(FAILS in own.verdict for own in found)
 
 
+def versions() -> str:
+    """What ran: Python and the packages that matter."""
+    named = ", ".join(f"{name} {version(name)}" for name in _VERSIONS)
+    return f"Python {platform.python_version()}, {named}"
+
+
 def _setting(scale: Scale, quick: bool) -> dict[str, str]:
-    versions = ", ".join(f"{name} {version(name)}" for name in _VERSIONS)
     return {
         "command": f"handfast reproduce thesis{' --quick' if quick else ''}",
-        "versions": f"Python {platform.python_version()}, {versions}",
+        "versions": versions(),
         "seeds of random inputs": ", ".join(map(str, scale.seeds)),
         "what runs": "the fast model, which agrees with the circuit itself cycle by cycle; the tests hold both against "
         "each other",

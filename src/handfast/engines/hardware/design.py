@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.hdl import Module
 
 from handfast.engines.hardware.layout import JoinLayout, lay_out
-from handfast.engines.hardware.options import NESTED_LOOP, THROTTLE, HardwareOptions
+from handfast.engines.hardware.options import HANDSHAKE, NESTED_LOOP, THROTTLE, HardwareOptions
 from handfast.engines.hardware.predicate import predicate
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.top import JoinCircuit
@@ -42,7 +42,7 @@ class Design:
         return CircuitShape(
             cores=options.chain_length,
             sizes=self.sizes,
-            algorithm=options.algorithm,
+            algorithm=options.algorithm or HANDSHAKE,
             ram=options.in_ram(max(self.sizes)),
             comparisons=options.comparisons,
             scan=options.scan,

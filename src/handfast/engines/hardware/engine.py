@@ -10,13 +10,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from handfast.engines.hardware.circular.describe import describe_stages
+from handfast.engines.hardware.circular.design import RingDesign, design_stages
+from handfast.engines.hardware.circular.job import RingJob, held_by
 from handfast.engines.hardware.describe import describe
 from handfast.engines.hardware.design import Design, design
 from handfast.engines.hardware.fits import check_fits
 from handfast.engines.hardware.modelled import observe_model
 from handfast.engines.hardware.observe import Observation, Progress, observe
-from handfast.engines.hardware.options import MODEL, SUSPEND, HardwareOptions
+from handfast.engines.hardware.options import CIRCULAR, MODEL, STASHED, SUSPEND, HardwareOptions
+from handfast.engines.hardware.rows import table_of
 from handfast.engines.hardware.simulate import SIMULATE, Outcome
+from handfast.engines.hardware.stashed.design import LineDesign
 from handfast.engines.hardware.steps import Places, brought, lowest_held, words
 from handfast.errors import UnsupportedError
 from handfast.flow.admission import split
@@ -26,8 +31,9 @@ from handfast.flow.result import result_schema
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END
 from handfast.flow.topology import R, S
-from handfast.flow.wide import narrowed
 from handfast.spec.join import BoundJoin, JoinSpec
+
+MOST_STREAMS = 8
 
 
 @dataclass(frozen=True)
@@ -91,17 +97,18 @@ class Job:
     def table(self, results: Sequence[int]) -> pa.Table:
         """The rows of the result, from the results that the circuit gave."""
         pairs = [self.design.layout.pair(result) for result in results]
-        r, s = np.array(pairs, np.int64).reshape(-1, 2).T
-        rows = _rows(self.design.join, self.blocks, r, s, self.schema)
-        return pa.Table.from_batches(narrowed([rows], self.schema), self.schema)
+        return table_of(self.design.join, self.blocks, np.array(pairs, np.int64).reshape(-1, 2).T, self.schema)
 
 
-def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> Job | pa.Schema:
+def prepare(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> Job | RingJob | pa.Schema:
     """The circuit for bounded inputs and what it is fed; the result's columns alone where a stream has no row."""
+    check_algorithm(len(spec.streams), options)
     join, blocks = _stamped(spec, tables)
     schema = result_schema(join, {name: table.schema for name, table in tables.items()})
     if len(blocks) < len(spec.streams):  # a stream without a row matches nothing
         return schema
+    if len(blocks) > 2:
+        return RingJob(schema, blocks, _ring(join, blocks, options))
     made, lows = _designed(join, blocks, options)
     return Job(schema, blocks, lows, made)
 
@@ -114,16 +121,19 @@ def join_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: Hardwar
             "admission='suspend', or `handfast simulate`, which counts what is lost"
         )
     job = prepare(spec, tables, options)
-    if not isinstance(job, Job):
+    if isinstance(job, pa.Schema):
         return job.empty_table()
     return job.table(job.run().results)
 
 
 def explain_tables(spec: JoinSpec, tables: Mapping[str, pa.Table], options: HardwareOptions) -> str:
     """The circuit for bounded inputs and the reason for each choice, as text."""
+    check_algorithm(len(spec.streams), options)
     join, blocks = _stamped(spec, tables)
     if len(blocks) < len(spec.streams):
         return f"join of {' and '.join(spec.names)} on hardware\n  no circuit: a stream without a row matches nothing"
+    if len(blocks) > 2:
+        return describe_stages(_ring(join, blocks, options))
     return describe(_designed(join, blocks, options)[0])
 
 
@@ -131,13 +141,23 @@ def check_can(join: BoundJoin) -> None:
     """Refuse a join that no circuit of this engine can do; the error names engines that can."""
     spec = join.spec
     others = "use engine='local' or 'spark'"
-    if len(spec.streams) != 2:
-        raise UnsupportedError(f"Engine 'hardware' joins two streams, not {len(spec.streams)}; {others}")
+    if len(spec.streams) > MOST_STREAMS:
+        raise UnsupportedError(
+            f"Engine 'hardware' joins up to {MOST_STREAMS} streams, not {len(spec.streams)}; {others}"
+        )
     if spec.how != "inner":
         raise UnsupportedError(f"Engine 'hardware' gives matches alone, not how={spec.how!r}; {others}")
     if spec.in_order:
         raise UnsupportedError(f"Engine 'hardware' gives matches as they are found, not in_order=True; {others}")
     check_fits(join.predicate, spec.names)
+
+
+def check_algorithm(streams: int, options: HardwareOptions) -> None:
+    """Refuse an algorithm that is for more or fewer streams."""
+    if (options.algorithm_for(streams) in (CIRCULAR, STASHED)) != (streams > 2):
+        fits = "leave it out, or take 'circular'" if streams > 2 else "leave it out, or take 'handshake'"
+        count = "three streams and more" if streams == 2 else "two streams"
+        raise UnsupportedError(f"HardwareOptions(algorithm={options.algorithm!r}) joins {count}, not {streams}; {fits}")
 
 
 def _stamped(spec: JoinSpec, tables: Mapping[str, pa.Table]) -> tuple[BoundJoin, list[Block]]:
@@ -160,15 +180,8 @@ def _designed(
     return design(join, options, [len(block) for block in blocks], [max(1, most) for most in held]), (of_r, of_s)
 
 
-def _rows(join: BoundJoin, blocks: Sequence[Block], r: Places, s: Places, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of the result for these matches."""
-    members = [block.take(own) for block, own in zip(blocks, (r, s), strict=True)]
-    ranks = [np.sum(own.seen, axis=0) for own in members]
-    times = np.where(ranks[R] > ranks[S], members[R].times, members[S].times)
-    columns = [
-        pa.array(times).cast(schema.field(f.name).type)
-        if f.stream is None
-        else members[f.stream].batch.column(f.column)
-        for f in join.fields
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=list(join.output_names))
+def _ring(join: BoundJoin, blocks: Sequence[Block], options: HardwareOptions) -> RingDesign | LineDesign:
+    """The ring for these tuples."""
+    windows = [stream.window for stream in join.spec.streams]
+    held = np.hstack([held_by(windows, blocks, stream) for stream in range(len(blocks))]).max(axis=1)
+    return design_stages(join, options, [len(block) for block in blocks], [max(1, most) for most in held.tolist()])

@@ -29,17 +29,21 @@ class TupleLayout:
         seq: How many bits the tuple's place in its own stream takes. In the result it stands for the tuple.
         low: How many bits `low` takes, the first place in the other stream that the tuple's window holds; 0 where the
             chain is as long as the window and nothing has to be compared.
+        flag: 1 where a slot says whether it is valid; 0 where it is only looked at if it is, and has no such bit.
     """
 
     columns: tuple[Column, ...]
     seq: int
     low: int = 0
+    flag: int = 1
 
     @property
     def shape(self) -> Any:
         """The slot as Amaranth sees it."""
-        fields: dict[str, Any] = {"valid": 1, "seq": unsigned(self.seq)}
-        if self.low:  # no field without bits: Verilog has no such wires
+        # no field without bits: Verilog has no such wires
+        fields: dict[str, Any] = {"valid": 1} if self.flag else {}
+        fields["seq"] = unsigned(self.seq)
+        if self.low:
             fields["low"] = unsigned(self.low)
         if self.columns:
             each = {c.name: data.StructLayout({"value": shape_of(c.type), "null": 1}) for c in self.columns}
@@ -53,7 +57,9 @@ class TupleLayout:
     def pack(self, seq: int, low: int, values: Sequence[int | None]) -> int:
         """A tuple as one number."""
         shape = self.shape
-        word: int = 1 << shape["valid"].offset | seq << shape["seq"].offset
+        word: int = seq << shape["seq"].offset
+        if self.flag:
+            word |= 1 << shape["valid"].offset
         if self.low:
             word |= low << shape["low"].offset
         for column, value in zip(self.columns, values, strict=True):

@@ -11,9 +11,8 @@ import numpy as np
 
 from handfast.engines.hardware import verilator
 from handfast.engines.hardware.options import AMARANTH, VERILATOR
-from handfast.engines.hardware.simulate import Outcome, by_amaranth, outcome_of, run_verilated
+from handfast.engines.hardware.simulate import AnyCircuit, Outcome, by_amaranth, outcome_of, run_verilated
 from handfast.engines.hardware.simulator import Seen
-from handfast.engines.hardware.top import JoinCircuit
 from handfast.errors import UnsupportedError
 
 Progress = Callable[[int], None]  # is told now and then how many cycles have passed
@@ -27,7 +26,8 @@ class Observation:
         outcome: The results.
         cycles: From the first step until every result has come out and no core works any more.
         levels: The most words that each FIFO held, in the order of the circuit's `fifos`.
-        suspended: Cycles in which admission control let all cores stand still.
+        suspended: Cycles in which admission control let all cores stand still; of a ring, cycles of stages that stood
+            still because what they had found had nowhere to go.
     """
 
     outcome: Outcome
@@ -37,7 +37,7 @@ class Observation:
 
 
 def observe(
-    top: JoinCircuit,
+    top: AnyCircuit,
     steps: Sequence[int],
     *,
     simulator: str,
@@ -62,14 +62,14 @@ def observe(
 
 
 def _on_amaranth(
-    top: JoinCircuit, steps: Sequence[int], every: int, waveform: Path | None, progress: Progress
+    top: AnyCircuit, steps: Sequence[int], every: int, waveform: Path | None, progress: Progress
 ) -> Observation:
     highest = [0] * len(top.fifos)
     cycles = suspended = 0
 
     def look(ctx: Any) -> None:
         nonlocal cycles, suspended
-        suspended += ctx.get(top.chain.suspend)
+        suspended += int(ctx.get(top.standing)).bit_count()
         for place, fifo in enumerate(top.fifos):
             highest[place] = max(highest[place], ctx.get(fifo.level))
         cycles += 1
@@ -81,24 +81,25 @@ def _on_amaranth(
 
 
 def _on_verilator(
-    top: JoinCircuit, steps: Sequence[int], every: int, waveform: Path | None, progress: Progress
+    top: AnyCircuit, steps: Sequence[int], every: int, waveform: Path | None, progress: Progress
 ) -> Observation:
     levels = {f"level {place}": fifo.level for place, fifo in enumerate(top.fifos)}
-    built = verilator.build(top, probes={"suspend": top.chain.suspend} | levels, waveform=waveform is not None)
+    built = verilator.build(top, probes={"standing": top.standing} | levels, waveform=waveform is not None)
     run = run_verilated(built, top, steps, every=every, waveform=waveform, progress=progress)
     cycles = int(run.probes["idle"].cycles[-1])  # idle for good
     highest = tuple(int(run.probes[name].words.max()) for name in levels)
-    return Observation(outcome_of(run), cycles, highest, _high(run.probes["suspend"], cycles))
+    return Observation(outcome_of(run), cycles, highest, _high(run.probes["standing"], cycles))
 
 
 def _high(flag: Seen, cycles: int) -> int:
-    """In how many of the first cycles a flag was 1; it is recorded when it changes."""
+    """In how many of the first cycles flags were 1, all together; they are recorded when they change."""
     ends = np.append(flag.cycles[1:], np.uint64(cycles))
-    return int((np.minimum(ends, cycles) - np.minimum(flag.cycles, cycles))[flag.words == 1].sum())
+    lasted = np.minimum(ends, cycles) - np.minimum(flag.cycles, cycles)
+    return int((lasted * np.bitwise_count(flag.words)).sum())
 
 
 _TURN = 1_000  # cycles of Amaranth's simulator between two reports
-_OBSERVE: dict[str, Callable[[JoinCircuit, Sequence[int], int, Path | None, Progress], Observation]] = {
+_OBSERVE: dict[str, Callable[[AnyCircuit, Sequence[int], int, Path | None, Progress], Observation]] = {
     AMARANTH: _on_amaranth,
     VERILATOR: _on_verilator,
 }

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 from handfast.errors import SpecError
 
-HANDSHAKE, NESTED_LOOP = ALGORITHMS = ("handshake", "nested_loop")
+HANDSHAKE, NESTED_LOOP, CIRCULAR, STASHED = ALGORITHMS = ("handshake", "nested_loop", "circular", "stashed")
 TREE, ADAPTIVE, PIPELINED = NETWORKS = ("tree", "adaptive", "pipelined")
 IMMEDIATE, EAGER = SCANS = ("immediate", "eager")
 REGISTERS, RAM = MEMORIES = ("registers", "ram")
+ROUND_ROBIN, HIGHEST = TURNS = ("round_robin", "highest")
 SUSPEND, THROTTLE, DROP = ADMISSION = ("suspend", "throttle", "drop")
 AMARANTH, VERILATOR, MODEL = SIMULATORS = ("amaranth", "verilator", "model")
 _CHOICES = {
-    "algorithm": ALGORITHMS,
+    "algorithm": (None, *ALGORITHMS),
     "memory": (None, *MEMORIES),
     "scan": SCANS,
     "network": NETWORKS,
     "admission": ADMISSION,
+    "turn": TURNS,
     "simulator": (None, *SIMULATORS),
 }
 _CORES = 4
@@ -30,11 +32,14 @@ class HardwareOptions:
     """The circuit that the hardware engine builds, and how it runs. The result of a join is the same for every circuit.
 
     Args:
-        cores: How many join cores the chain has; 4 when None. The nested-loop join has none.
-        algorithm: "handshake", the chain of cores, or "nested_loop", which the papers compare it with: two whole
-            windows, each scanned by one unit.
-        segment: How many tuples of each stream a core holds. When None, as many as it takes for the windows; a chain
-            that is too short for them is refused.
+        cores: How many join cores the chain has; 4 when None. The nested-loop join has none, and a ring one stage for
+            each stream.
+        algorithm: For two streams "handshake", the chain of cores, or "nested_loop", which the papers compare it with:
+            two whole windows, each scanned by one unit. For three and more "circular", a ring of stages, or
+            "stashed", a line of stages whose first keeps the matching pairs of the first two streams. When None,
+            "handshake" or "circular".
+        segment: How many tuples of each stream a core holds, or the stage of a ring. When None, as many as it takes for
+            the windows; a chain that is too short for them is refused.
         memory: Where segments are: "registers" (shift registers) or "ram". When None, long ones are in RAM.
         comparisons: How many tuples of a segment a new tuple is compared with at a time: as many predicate circuits in
             each core, and a scan is that many times shorter.
@@ -48,7 +53,16 @@ class HardwareOptions:
         margin: A buffer with so few free slots, or fewer, is almost full.
         admission: What happens when a buffer is almost full: "suspend", all cores stand still until none is;
             "throttle", new tuples are discarded at the entrance; or "drop", results that wait behind a core are
-            dropped. The last two lose something, which is counted: `handfast simulate` takes them, and joins do not.
+            dropped, and in a ring intermediates that find no room. The last two lose something, which is counted:
+            `handfast simulate` takes them, and joins do not.
+        in_flight: How many tuples may be under way in a ring: the more, the less do stages wait for each other where
+            many tuples match. A window has as many slots more.
+        stage_buffer: How many intermediates there is room for at each stage of a ring, for each number of stages that
+            they have come past.
+        stash_size: How many pairs of the first two streams are kept with "stashed". Where some are missing that have
+            been overwritten, they are computed again.
+        turn: Which of those that wait at a stage of a ring is next, new tuples and intermediates: "round_robin", by the
+            number of stages that they have come past; or "highest", one that has come past the most, as in the paper.
         step_every: A step, which is a tuple of either stream or one of each, comes every so many cycles. When None,
             one comes as soon as the circuit takes it, but with "throttle", which takes or discards what comes, as often
             as a step without a match is through.
@@ -62,7 +76,7 @@ class HardwareOptions:
     """
 
     cores: int | None = None
-    algorithm: str = HANDSHAKE
+    algorithm: str | None = None
     segment: int | None = None
     memory: str | None = None
     comparisons: int = 1
@@ -72,6 +86,10 @@ class HardwareOptions:
     network_buffer: int = 8
     margin: int = 3
     admission: str = SUSPEND
+    in_flight: int = 128
+    stage_buffer: int = 8
+    stash_size: int = 1024
+    turn: str = ROUND_ROBIN
     step_every: int | None = None
     merge_clock: int = 1
     simulator: str | None = None
@@ -90,14 +108,14 @@ class HardwareOptions:
             )
         if self.segment is not None and not _is_number(self.segment, 1):
             raise SpecError(f"HardwareOptions(segment=…) must be a positive number of tuples, not {self.segment!r}")
-        for name in ("comparisons", "merge_clock"):
+        for name in ("comparisons", "merge_clock", "in_flight", "stage_buffer"):
             if not _is_number(getattr(self, name), 1):
                 raise SpecError(f"HardwareOptions({name}=…) must be a positive number, not {getattr(self, name)!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
                 raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
-        if self.admission == DROP and self.network != TREE:
+        if self.admission == DROP and self.network != TREE and self.algorithm != CIRCULAR:
             raise SpecError(
                 "HardwareOptions(admission='drop') drops from the buffers behind the cores, which only a tree has; "
                 f"take HardwareOptions(network='tree'), not {self.network!r}"
@@ -105,6 +123,10 @@ class HardwareOptions:
         if self.step_every is not None and not _is_number(self.step_every, 1):
             raise SpecError(
                 f"HardwareOptions(step_every=…) must be a positive number of cycles, not {self.step_every!r}"
+            )
+        if not _is_number(self.stash_size, 0):
+            raise SpecError(
+                f"HardwareOptions(stash_size=…) must be a number of pairs, 0 or more, not {self.stash_size!r}"
             )
         if not _is_number(self.margin, 1):
             raise SpecError(
@@ -123,9 +145,28 @@ class HardwareOptions:
         """How many segments a window is cut into."""
         return 1 if self.algorithm == NESTED_LOOP else self.cores or _CORES
 
-    def simulator_for(self, cycles: int) -> str:
-        """The simulator for a run of about so many cycles."""
-        return self.simulator or (VERILATOR if cycles * self.chain_length > _LONGEST_RUN else AMARANTH)
+    def algorithm_for(self, streams: int) -> str:
+        """The algorithm for so many streams."""
+        return self.algorithm or (HANDSHAKE if streams == 2 else CIRCULAR)
+
+    def simulator_for(self, cycles: int, *, stages: int | None = None) -> str:
+        """The simulator for a run of about so many cycles, of a chain or of so many stages."""
+        return self.simulator or (VERILATOR if cycles * (stages or self.chain_length) > _LONGEST_RUN else AMARANTH)
+
+    def check_ring(self) -> None:
+        """Refuse what a ring of stages has no use for."""
+        for name, needed in (("cores", None), ("scan", IMMEDIATE), ("network", PIPELINED)):
+            if getattr(self, name) != needed:
+                raise SpecError(
+                    f"HardwareOptions({name}=…) is for joins of two streams; a ring has a stage for each stream, with "
+                    "a window in RAM, and the pipelined network: leave it out"
+                )
+        if self.memory == REGISTERS:
+            raise SpecError("HardwareOptions(memory='registers') is for the handshake; a ring's windows are in RAM")
+        if self.merge_clock != 1:
+            raise SpecError("HardwareOptions(merge_clock=…) is for joins of two streams: leave it out")
+        if self.admission == THROTTLE:
+            raise SpecError("HardwareOptions(admission='throttle') is for joins of two streams: leave it out")
 
     def in_ram(self, size: int) -> bool:
         """Whether segments of so many slots are in RAM."""

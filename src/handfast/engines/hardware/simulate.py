@@ -13,9 +13,11 @@ from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
 from handfast.engines.hardware import verilator
+from handfast.engines.hardware.circular.ring import RingCircuit
 from handfast.engines.hardware.options import AMARANTH, VERILATOR
 from handfast.engines.hardware.simulator import Feed, Run
 from handfast.engines.hardware.simulator import Simulator as BuiltSimulator
+from handfast.engines.hardware.stashed.line import LineCircuit
 from handfast.engines.hardware.top import JoinCircuit
 from handfast.errors import InternalError
 
@@ -37,20 +39,23 @@ class Outcome:
     dropped: int = 0
 
 
+AnyCircuit = JoinCircuit | RingCircuit | LineCircuit
+
+
 class Simulate(Protocol):
     """Runs a circuit from reset until it has given all.
 
     Step k is offered from cycle k · `every` on, until it is taken; with 0, as soon as the one before it was taken.
     """
 
-    def __call__(self, top: JoinCircuit, steps: Sequence[int], *, every: int = 0) -> Outcome: ...
+    def __call__(self, top: AnyCircuit, steps: Sequence[int], *, every: int = 0) -> Outcome: ...
 
 
 _WORD = 64  # bits in which Verilator's driver takes and gives numbers
 
 
 def by_amaranth(
-    top: JoinCircuit,
+    top: AnyCircuit,
     steps: Sequence[int],
     *,
     every: int = 0,
@@ -98,14 +103,12 @@ def by_amaranth(
     return replace(found, dropped=dropped)
 
 
-def by_verilator(top: JoinCircuit, steps: Sequence[int], *, every: int = 0) -> Outcome:
+def by_verilator(top: AnyCircuit, steps: Sequence[int], *, every: int = 0) -> Outcome:
     """Run the circuit on Verilator: hundreds of times faster, once it has been built for this circuit."""
     return outcome_of(run_verilated(verilator.build(top), top, steps, every=every))
 
 
-def run_verilated(
-    built: BuiltSimulator, top: JoinCircuit, steps: Sequence[int], *, every: int = 0, **asked: Any
-) -> Run:
+def run_verilated(built: BuiltSimulator, top: AnyCircuit, steps: Sequence[int], *, every: int = 0, **asked: Any) -> Run:
     """Run a built simulator of the circuit until it has given all; `asked` goes to its `run`."""
     fed = Feed(_in_words(steps, top.layout.step.size), at=np.arange(len(steps)) * every)
     run = built.run({"steps": fed}, quiet=top.silence, **asked)

@@ -82,6 +82,11 @@ class JoinCircuit(wiring.Component):
         )
 
     @property
+    def standing(self) -> Signal:
+        """Whether admission control lets all cores stand still."""
+        return self.chain.suspend
+
+    @property
     def silence(self) -> int:
         """More cycles than the circuit ever works without a word that moves: than a step without a match takes."""
         ratio = self.chain.ratio if isinstance(self.chain, SlowChain) else 1

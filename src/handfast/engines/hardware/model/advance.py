@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ from handfast.engines.hardware.model.bits import UNCOUNTED, Ints, put_in
 from handfast.engines.hardware.model.chain import NEVER, NOBODY, Chain, begin_step, gather_offers, go_on, match_of
 from handfast.engines.hardware.model.fifos import NONE, Fifos, pop, push
 from handfast.engines.hardware.model.pipelined import Stages, clock_stages, offer_to_stages, run_stages
+from handfast.engines.hardware.model.sources import sources
 from handfast.engines.hardware.model.tree import Tree, clock_tree, read_output, run_arbiters, run_states
 
 # The numbers of a run, by their places in `State.counts`.
@@ -65,7 +64,7 @@ def new_state(delay: int) -> State:
     return State(counts, np.zeros(delay, np.int64))
 
 
-def _compiled(sources: str) -> Callable[..., int]:
+def _compiled(digest: str) -> Callable[..., int]:
     """The loop; what Numba keeps of it on the disk goes by the text of all files of the model."""
 
     def advance(
@@ -92,7 +91,7 @@ def _compiled(sources: str) -> Callable[..., int]:
         levels_every: int,
         quiet: int,
     ) -> int:
-        if not sources:  # named here, so that it is part of the function
+        if not digest:  # named here, so that it is part of the function
             return STUCK
         counts, flags, level, calendar = state.counts, state.flags, fifos.level, chain.calendar
         offering, refused, discards = chain.offering, chain.refused, chain.discards
@@ -256,11 +255,4 @@ def _compiled(sources: str) -> Callable[..., int]:
     return compiled
 
 
-def _sources() -> str:
-    """A digest of all files of the model."""
-    folder = resources.files("handfast.engines.hardware.model")
-    texts = sorted((file.name, file.read_bytes()) for file in folder.iterdir() if file.name.endswith(".py"))
-    return sha256(repr(texts).encode()).hexdigest()
-
-
-advance = _compiled(_sources())
+advance = _compiled(sources())

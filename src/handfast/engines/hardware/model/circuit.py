@@ -14,8 +14,9 @@ from handfast.engines.hardware.model import advance as loop
 from handfast.engines.hardware.model.adaptive import empty_adaptive
 from handfast.engines.hardware.model.bits import Ints
 from handfast.engines.hardware.model.chain import new_chain
+from handfast.engines.hardware.model.fifos import Fifos
 from handfast.engines.hardware.model.pairs import Pairs
-from handfast.engines.hardware.model.pipelined import empty_stages
+from handfast.engines.hardware.model.pipelined import Stages, empty_stages
 from handfast.engines.hardware.model.tree import empty_tree
 from handfast.engines.hardware.options import ADAPTIVE, DROP, PIPELINED, SUSPEND, TREE
 from handfast.engines.hardware.shape import CircuitShape
@@ -99,7 +100,7 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, every: int = 0, leve
     # In the place of the networks that a circuit does not have there are small ones.
     tree, tree_fifos = empty_tree(shape if network == loop.IN_TREE else _SMALLEST)
     ring, bufferless, ring_fifos = empty_adaptive(shape if network == loop.IN_RING else _SMALLEST)
-    stages, stage_fifos = empty_stages(shape if network == loop.IN_STAGES else _SMALLEST)
+    stages, stage_fifos = _stages(shape if network == loop.IN_STAGES else _SMALLEST)
     fifos = (tree_fifos, ring_fifos, stage_fifos)[network]
     state = loop.new_state(shape.delay)
     admits = shape.admission == SUSPEND, shape.admission == DROP
@@ -140,3 +141,9 @@ def run(shape: CircuitShape, steps: Steps, pairs: Pairs, *, every: int = 0, leve
         highest=fifos.highest,
         levels=np.concatenate(sampled).T if levels_every else None,
     )
+
+
+def _stages(shape: CircuitShape) -> tuple[Stages, Fifos]:
+    """The pipelined network of a circuit."""
+    assert isinstance(shape.network_buffer, int)
+    return empty_stages(shape.inputs, fan_in=shape.stage_fan_in, depth=shape.network_buffer, margin=shape.margin)

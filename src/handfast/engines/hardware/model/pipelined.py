@@ -10,7 +10,6 @@ from handfast.engines.hardware.model.bits import Ints, empty_sets, first_from, k
 from handfast.engines.hardware.model.fifos import NONE, Fifos, clock_fifo, empty_fifos, pop, push
 from handfast.engines.hardware.model.links import parents_and_ports, tree_children
 from handfast.engines.hardware.pipelined import PASSING
-from handfast.engines.hardware.shape import CircuitShape
 
 
 class Stages(NamedTuple):
@@ -27,10 +26,8 @@ class Stages(NamedTuple):
     fan_in: int
 
 
-def empty_stages(shape: CircuitShape) -> tuple[Stages, Fifos]:
-    """The pipelined network of a circuit, without a word."""
-    n, fan_in = shape.inputs, shape.stage_fan_in
-    assert isinstance(shape.network_buffer, int)
+def empty_stages(n: int, *, fan_in: int, depth: int, margin: int) -> tuple[Stages, Fifos]:
+    """A pipelined network with so many inputs, without a word."""
     children = tree_children(n, fan_in)
     parent, port = parents_and_ports(children, len(children) + n)
     mergers = len(children)
@@ -45,7 +42,7 @@ def empty_stages(shape: CircuitShape) -> tuple[Stages, Fifos]:
         phase=np.zeros(1, np.int64),
         fan_in=fan_in,
     )
-    return stages, empty_fifos([shape.network_buffer] * n, shape.margin, PASSING)
+    return stages, empty_fifos([depth] * n, margin, PASSING)
 
 
 @kernel

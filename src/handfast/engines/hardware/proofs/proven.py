@@ -13,14 +13,16 @@ from handfast.engines.hardware.check import Verdict, check
 from handfast.engines.hardware.circuit import elaborate
 from handfast.engines.hardware.fifo import Fifo
 from handfast.engines.hardware.merger import BufferlessMerger, Merger, RegisterMerger, RoundRobinMerger
-from handfast.engines.hardware.options import ADAPTIVE, EAGER, IMMEDIATE, PIPELINED, TREE
+from handfast.engines.hardware.options import ADAPTIVE, EAGER, HIGHEST, IMMEDIATE, PIPELINED, TREE
 from handfast.engines.hardware.pipelined import PipelinedNetwork
 from handfast.engines.hardware.proofs.admission import SuspendProof, ThrottleProof
 from handfast.engines.hardware.proofs.circuit import CircuitProof
 from handfast.engines.hardware.proofs.fifo import FifoProof
 from handfast.engines.hardware.proofs.merging import OrderProof, TurnProof
 from handfast.engines.hardware.proofs.ring import NodeProof, RingProof
+from handfast.engines.hardware.proofs.stages import RangeProof, StandstillProof, StashProof, stash_layout
 from handfast.engines.hardware.shape import CircuitShape
+from handfast.engines.hardware.stashed.stash import Stash
 from handfast.engines.hardware.tree import BufferlessTree, TreeNetwork
 
 
@@ -281,4 +283,40 @@ PROOFS: tuple[Proof, ...] = (
         depth=20,
         slow=True,
     ),
+    Proof(
+        "ring of stages",
+        "3 stages, room for 1 at each hop",
+        lambda: StandstillProof(streams=3, buffer=1),
+        depth=3,
+        for_ever=True,
+    ),
+    Proof(
+        "ring of stages",
+        "3 stages, room for 2 at each hop, the highest hop first",
+        lambda: StandstillProof(streams=3, buffer=2, turn=HIGHEST),
+        depth=3,
+        for_ever=True,
+    ),
+    Proof(
+        "ring of stages",
+        "4 stages, room for 1 at each hop",
+        lambda: StandstillProof(streams=4, buffer=1),
+        depth=14,
+        slow=True,
+    ),
+    Proof(
+        "ranges in a ring",
+        "3 streams, windows of 1, 3 tuples under way",
+        lambda: RangeProof(streams=3, rows=1, in_flight=3, stream=1),
+        depth=16,
+    ),
+    Proof(
+        "ranges in a ring",
+        "3 streams, windows of 2, 3 tuples under way",
+        lambda: RangeProof(streams=3, rows=2, in_flight=3, stream=0),
+        depth=20,
+        slow=True,
+    ),
+    Proof("stash", "1 pair", lambda: StashProof(Stash(layout=stash_layout(), size=1)), depth=10),
+    Proof("stash", "2 pairs", lambda: StashProof(Stash(layout=stash_layout(), size=2)), depth=10),
 )

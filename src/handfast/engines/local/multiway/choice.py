@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from handfast.core.workload import Workload
 from handfast.plan import CIRCULAR, PLAIN, STASHED
 
-HAND_ON = 60_000.0  # nanoseconds to hand a piece from stage to stage
+# Nanoseconds to take a piece of tuples from stage to stage: to store it apart, to hand it on, to look it up there.
+HAND_ON = 750_000.0
+_OVERLAP = 0.35  # of the work that one more CPU could take over: Python's lock keeps the rest, as measured there too
+_PIECE, _SMALLEST = 1 << 14, 1 << 10  # how many tuples go from stage to stage together, at the most and at the least
+_TURNS = 4  # pieces for each stage, so that all of them have something to do
+_LONG = 4  # a piece is so large that it costs a stage so many times what handing it on does
 _WORTH = 0.85  # what is better must cost no more than this part of what is there: each change has a price
 
 
@@ -20,11 +25,13 @@ class Layout:
     Attributes:
         order: The streams along the ring; or the two of the stash, and then the others. Nothing for plain probing.
         cost: What a new tuple is expected to cost, in nanoseconds.
+        least: Of how many tuples a piece is, at the least, that goes from stage to stage.
     """
 
     algorithm: str
     order: tuple[int, ...]
     cost: float = field(compare=False)
+    least: int = field(compare=False, default=_SMALLEST)
 
     @property
     def stages(self) -> list[tuple[int, ...]]:
@@ -54,9 +61,9 @@ def choose(workload: Workload, algorithm: str | None, present: Layout | None, ar
         layout_for(workload, own, arriving) for own in ([algorithm] if algorithm else [PLAIN, CIRCULAR, STASHED])
     ]
     best = min(offered, key=lambda own: own.cost)
-    if present is None or present == best:
+    if present == best:
         return best
-    kept = Layout(present.algorithm, present.order, cost_of(workload, present.algorithm, present.order, arriving))
+    kept = laid_out(workload, present.algorithm, present.order, arriving) if present is not None else offered[0]
     return best if best.cost < _WORTH * kept.cost else kept
 
 
@@ -68,16 +75,30 @@ def layout_for(workload: Workload, algorithm: str, arriving: int) -> Layout:
     elif algorithm == STASHED:
         pair = workload.best_stash()
         order = (*pair, *workload.others(pair))
-    return Layout(algorithm, order, cost_of(workload, algorithm, order, arriving))
+    return laid_out(workload, algorithm, order, arriving)
 
 
-def cost_of(workload: Workload, algorithm: str, order: tuple[int, ...], arriving: int) -> float:
-    """What a new tuple is expected to cost, in nanoseconds, if so many come at a time."""
+def laid_out(workload: Workload, algorithm: str, order: tuple[int, ...], arriving: int) -> Layout:
+    """The layout with what a new tuple is expected to cost, if so many come at a time."""
     if algorithm == PLAIN:
-        return workload.plain_cost()
+        return Layout(algorithm, order, workload.plain_cost())
     loads = ring_loads(workload, order) if algorithm == CIRCULAR else stash_loads(workload, order)
-    handed = HAND_ON * len(loads) / max(arriving, 1)
-    return max(max(loads), sum(loads) / (os.cpu_count() or 1)) + handed
+    hops = len(workload.live) - 1
+    least = int(min(_PIECE, max(_SMALLEST, _LONG * HAND_ON * hops / sum(loads))))
+    handed = handed_on(workload, len(loads), least, arriving) * HAND_ON
+    at_once = 1 + _OVERLAP * (len(os.sched_getaffinity(0)) - 1)
+    return Layout(algorithm, order, max(max(loads), sum(loads) / at_once) + handed, least)
+
+
+def handed_on(workload: Workload, stages: int, least: int, arriving: int) -> float:
+    """How often a piece is taken to a stage, for each new tuple."""
+    together = max(1, arriving // len(workload.live))  # of one stream
+    return (len(workload.live) - 1) / min(together, cut(together, stages, least))
+
+
+def cut(count: int, stages: int, least: int) -> int:
+    """Of how many tuples the pieces are in which so many new ones of a stream go through so many stages."""
+    return min(_PIECE, max(least, -(-count // (_TURNS * stages))))
 
 
 def ring_loads(workload: Workload, ring: Sequence[int]) -> list[float]:

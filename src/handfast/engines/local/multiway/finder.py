@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from handfast.core.orders import Review
 from handfast.core.probe import Arrival, Members, NewTuples, Prober
@@ -10,7 +11,7 @@ from handfast.core.recipe import recipe
 from handfast.core.segment import Segment
 from handfast.core.stash import Stash
 from handfast.core.workload import Workload
-from handfast.engines.local.multiway.choice import Layout, Seen, choose
+from handfast.engines.local.multiway.choice import Layout, Seen, choose, cut
 from handfast.engines.local.multiway.circular import circular_ways
 from handfast.engines.local.multiway.intermediate import Intermediate, Seek
 from handfast.engines.local.multiway.stages import Stages, Way
@@ -21,8 +22,17 @@ from handfast.flow.ring import RingTopology
 from handfast.plan import CIRCULAR, PLAIN, STASHED, Plan
 
 LEAST, MOST = 3, 16  # streams
-_PIECE, _SMALLEST = 1 << 14, 1 << 10  # how many tuples go from stage to stage together, at the most and at the least
-_TURNS = 4  # pieces for each stage, so that all of them have something to do
+
+
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """How the streams are joined by now: one value, so that what another thread reads of it fits together."""
+
+    layout: Layout
+    seen: Seen
+    ways: list[Way]
+    stages: Stages | None
+    stash: Stash | None
 
 
 class MultiwayFinder:
@@ -40,58 +50,65 @@ class MultiwayFinder:
         self._buffer = buffer
         self._stash_size = stash_size
         self._review = Review()
-        self._layout: Layout | None = None
-        self.seen: Seen | None = None
-        self._ways: list[Way] = []
-        self._stages: Stages | None = None
-        self.stash: Stash | None = None
+        self._laid: _Laid | None = None
+
+    @property
+    def layout(self) -> Layout | None:
+        """What was decided last; None before the first tuples."""
+        return self._laid.layout if self._laid is not None else None
+
+    @property
+    def seen(self) -> Seen | None:
+        """What it was decided by; None before the first tuples."""
+        return self._laid.seen if self._laid is not None else None
 
     def cut(self, count: int) -> int:
-        if self._stages is None:
+        if self._laid is None or self._laid.stages is None:
             return max(1, count)
-        return min(_PIECE, max(_SMALLEST, -(-count // (_TURNS * len(self._stages.stages)))))
+        return cut(count, len(self._laid.stages.stages), self._laid.layout.least)
 
     def find(self, prober: Prober, arrivals: Sequence[Arrival]) -> Iterator[tuple[NewTuples, Members]]:
         if not arrivals:
             return
         if self._review.is_due(prober.rates.tuples):
-            self._decide(prober, arrivals)
-        if self._stages is not None:
-            yield from self._stages.find(prober, arrivals)
+            self._laid = self._decided(prober, arrivals)
+        laid = self._laid
+        assert laid is not None, "a decision is due before the first tuples"
+        if laid.stages is not None:
+            yield from laid.stages.find(prober, arrivals)
         else:
             for arrival in arrivals:
-                hops = tuple(hop for _, hop in self._ways[arrival.new.stream])
+                hops = tuple(hop for _, hop in laid.ways[arrival.new.stream])
                 yield from Intermediate(prober, arrival, {}, hops).matches()
-        if self.stash is not None:
-            self.stash.tidy(prober.segments)
+        if laid.stash is not None:
+            laid.stash.tidy(prober.segments)
 
     def moved(self, before: Sequence[Segment], after: Sequence[Segment]) -> None:
-        if self.stash is not None:
-            self.stash.moved(before, after)
+        if self._laid is not None and self._laid.stash is not None:
+            self._laid.stash.moved(before, after)
 
     def stop(self) -> None:
         """End every thread."""
-        if self._stages is not None:
-            self._stages.stop()
+        if self._laid is not None and self._laid.stages is not None:
+            self._laid.stages.stop()
 
     def words(self) -> tuple[str, str] | None:
         """What was decided last, and why; None before the first tuples."""
-        if self._layout is None or self.seen is None:
+        laid = self._laid
+        if laid is None:
             return None
-        return algorithm_words(self._plan.join.spec.names, self._layout, self.seen, self._algorithm)
-
-    @property
-    def layout(self) -> Layout | None:
-        """What was decided last; None before the first tuples."""
-        return self._layout
+        return algorithm_words(self._plan.join.spec.names, laid.layout, laid.seen, self._algorithm)
 
     def metrics(self) -> tuple[tuple[StageMetrics, ...], StashMetrics | None]:
-        """What each stage has done since the last decision, and what the stash was good for."""
-        stash = self.stash.metrics() if self.stash is not None else None
-        if self._stages is None or self._layout is None:
+        """What each stage has done since it was made, and what the stash was good for; any thread may ask."""
+        laid = self._laid
+        if laid is None:
+            return (), None
+        stash = laid.stash.metrics() if laid.stash is not None else None
+        if laid.stages is None:
             return (), stash
         names = self._plan.join.spec.names
-        stages = zip(self._layout.stages, self._stages.stages, self._stages.idle, strict=True)
+        stages = zip(laid.layout.stages, laid.stages.stages, laid.stages.idle, strict=True)
         return tuple(
             StageMetrics(tuple(names[own] for own in streams), stage.queued, stage.made, stage.busy, idle)
             for streams, stage, idle in stages
@@ -99,30 +116,30 @@ class MultiwayFinder:
 
     # -- decisions -------------------------------------------------------------------------------
 
-    def _decide(self, prober: Prober, arrivals: Sequence[Arrival]) -> None:
+    def _decided(self, prober: Prober, arrivals: Sequence[Arrival]) -> _Laid:
         """Lay the join out as the match rates ask for; the stages are empty now."""
         workload = prober.rates.workload(prober.segments)
         arriving = sum(len(arrival.new.block) for arrival in arrivals)
-        self.seen = Seen(workload, arriving, prober.rates.tuples)
-        layout = choose(workload, self._algorithm, self._layout, arriving)
-        is_new = layout != self._layout
-        self._layout = layout
-        if is_new:
-            self.stop()
-            self._stages = self.stash = None
-        if is_new and layout.algorithm == STASHED:
+        seen = Seen(workload, arriving, prober.rates.tuples)
+        before = self._laid
+        layout = choose(workload, self._algorithm, self.layout, arriving)
+        if before is not None and layout == before.layout:
+            ways = self._ways_of(layout, workload, before.stash)
+            if before.stages is not None:
+                before.stages.ways = ways
+            return _Laid(layout, seen, ways, before.stages, before.stash)
+        self.stop()
+        stash = None
+        if layout.algorithm == STASHED:
             pair = layout.order[0], layout.order[1]
-            self.stash = Stash(recipe(self._plan), pair, stash_members(workload, pair), self._stash_size)
-            self.stash.begin(arrivals[0].stops, prober.segments)
-        self._ways = self._ways_of(layout, workload)
-        if self._stages is not None:
-            self._stages.ways = self._ways
-        elif layout.algorithm != PLAIN:
-            self._stages = Stages(self._ways, self._buffer)
+            stash = Stash(recipe(self._plan), pair, stash_members(workload, pair), self._stash_size)
+            stash.begin(arrivals[0].stops, prober.segments)
+        ways = self._ways_of(layout, workload, stash)
+        return _Laid(layout, seen, ways, Stages(ways, self._buffer) if layout.algorithm != PLAIN else None, stash)
 
-    def _ways_of(self, layout: Layout, workload: Workload) -> list[Way]:
-        if self.stash is not None:
-            return stashed_ways(workload, self.stash, layout.order[2:])
+    def _ways_of(self, layout: Layout, workload: Workload, stash: Stash | None) -> list[Way]:
+        if stash is not None:
+            return stashed_ways(workload, stash, layout.order[2:])
         if layout.algorithm == CIRCULAR:
             return circular_ways(workload, RingTopology(layout.order))
         steps = (workload.steps(workload.best_way(origin)) for origin in workload.streams)

@@ -1,0 +1,1 @@
+"""The evaluation of Circular-MJ and Stashed-MJ again: `handfast reproduce circular`."""
