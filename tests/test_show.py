@@ -51,7 +51,11 @@ def test_one_test_that_fails_is_a_claim_that_fails_and_says_why(monkeypatch: pyt
     endings += "joins on Amaranth", "joins on the model", "inputs on Verilator", "configurations on Verilator"
     endings += "restarts", "restarted cases"
     endings += "joins of many streams", "real stages", "ring or a line", "rings and stashes"
-    figures = {**{ending: [999_999.0] for ending in endings}, **{own: [1.0] for own in covered}, "import seconds": [0.1]}
+    figures = {
+        **{ending: [999_999.0] for ending in endings},
+        **{own: [1.0] for own in covered},
+        "import seconds": [0.1],
+    }
     answered(monkeypatch, Ran((*many, control), figures, "all is well"))
     assert all(line.passed for line in OF_TESTS[name]())
     answered(monkeypatch, Ran((*many, control, wrong), figures, "that is why"))
