@@ -194,7 +194,7 @@ def chain() -> list[Line]:
 def ring() -> list[Line]:
     """Three streams and more in this process: agreement, every order of small rings, schedules, broken rules."""
     folder = "tests/engines/local/multiway"
-    agreed = run_tests("tests/agreement/test_multiway.py")
+    agreed = run_tests("tests/engines/local/multiway/test_multiway_agreement.py")
     rule = run_tests(f"{folder}/test_rule.py")
     scheduled = run_tests(f"{folder}/test_ring_schedules.py", "-m", "not slow")
     parts = run_tests(f"{folder}/test_choice.py", f"{folder}/test_multiway_sessions.py", "tests/core/test_stash.py")
@@ -247,8 +247,8 @@ def circuits() -> list[Line]:
 
 def rings() -> list[Line]:
     """Joins of three to eight streams as circuits: against the oracle, and deliberate bugs in their parts."""
-    ran = run_tests("tests/agreement/test_ring.py")
-    model = run_tests("tests/agreement/test_ring_model.py")
+    ran = run_tests("tests/engines/hardware/circular/test_ring_agreement.py")
+    model = run_tests("tests/engines/hardware/circular/test_ring_model_agreement.py")
     bugs = run_tests("tests/engines/hardware/circular/test_mutants.py")
     return [
         ran.line("ring of stages = oracle: Amaranth", ran.total("ring joins on Amaranth"), 200, "joins"),

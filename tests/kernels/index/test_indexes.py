@@ -182,3 +182,14 @@ def check(
     ]
     assert expected == sorted(found)
     return bool(expected)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("width", ["0", "1e-310", "5e-324", "1e-300"])
+def test_a_band_may_be_as_narrow_as_a_denormal_number(width: str) -> None:
+    table = pa.table({"ts": pa.array([0, 1, 2], pa.timestamp("us")), "k": [0.0, 1e-310, 3.0]})
+    found = hf.join(
+        {"r": table, "s": table}, on=f"r.k - s.k BETWEEN -{width} AND {width}", window="1 second", time="ts"
+    )
+    near = [(a, b) for a in (0.0, 1e-310, 3.0) for b in (0.0, 1e-310, 3.0) if abs(a - b) <= float(width)]
+    assert near == sorted(zip(found["r_k"].to_pylist(), found["s_k"].to_pylist(), strict=True))

@@ -270,7 +270,8 @@ class Session:
             matches = list(narrowed(give(), self._schema))
         except Exception as error:
             self._abandon()
-            raise EngineError(f"The session failed and is closed; open a new one: {error}") from error
+            what = str(error) or type(error).__name__
+            raise EngineError(f"The session failed and is closed; open a new one: {what}") from error
         self._matches += sum(batch.num_rows for batch in matches)
         return matches
 

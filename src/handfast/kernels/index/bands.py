@@ -21,6 +21,7 @@ from handfast.spec.types import Kind, Type, as_decimal
 
 _EXACT_LIMIT = 1 << 60  # sums of a few such integers stay inside int64
 _DATE_LIMIT = 1 << 29  # sums of a few such days do not overflow
+_NARROWEST = 2.0**-1000  # a number of cells divided by it is still finite
 _FEW = 6  # digits after the point that leave room for twelve before it
 FINE = 4  # cells in the width of a band where they lie side by side
 BucketRange = tuple[NDArray[np.int64], NDArray[np.int64]]  # by tuple, the first bucket and the last
@@ -71,7 +72,8 @@ class BandScale:
             self._error = 2 * steps * max(band.unit, 2.0**-53)
             reach = max(abs(self._low), abs(self._high), float(band.constants))
             least = band.steps * (2.0**-149 if band.unit == 2.0**-24 else 2.0**-1074)  # what underflow can lose
-            self._width = max(self._high - self._low, 8 * (self._error * reach + least)) or 1.0
+            width = max(self._high - self._low, 8 * (self._error * reach + least))
+            self._width = max(width, _NARROWEST) if width else 1.0
 
     def keys(self, side: int, columns: Columns) -> BandKeys:
         """The keys of tuples on one side of the band."""

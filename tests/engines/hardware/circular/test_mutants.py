@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.agreement.test_ring import SMALL, check_seeds, check_small_stash
 from tests.engines.hardware.circular import test_conditions
 from tests.engines.hardware.circular.test_parts import check_in_flight, check_queues, check_window
+from tests.engines.hardware.circular.test_ring_agreement import SMALL, check_seeds, check_small_stash
 from tests.engines.hardware.circular.test_stage import check_stage
 from tests.engines.hardware.stashed.test_stash import check_stash
 from tests.engines.hardware.test_join_mutants import with_bug

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from handfast.engines.hardware.options import CIRCULAR, MODEL, STASHED
-from tests.agreement.test_ring import CHUNK, STASHES, check_seeds
+from tests.engines.hardware.circular.test_ring_agreement import CHUNK, STASHES, check_seeds
 
 CASES = 200  # of each algorithm
 
