@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handfast.core.planner import make_plan
-from handfast.spec.window import CountWindow
+import handfast as hf
 from tests.agreement.runs import spark_batch, spark_restarted, spark_streaming, spark_written
 from tests.sampling import sampled
-from tests.strategies.shared_keys import KINDS, STREAMS, keyed_case
+from tests.strategies.shared_keys import KINDS, STREAMS, keyed_case, routing_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,8 +68,8 @@ def test_the_cases_are_of_every_kind_and_have_something_to_tell() -> None:
         (batch, [case.expected() for case in batch]),
         (streaming, [c.expected_of_steps() for c in streaming]),
     ):
-        assert {"hash", "hypercube", "spread"} == {make_plan(case.join, case.cores).routing.name for case in cases}
-        counting = [[isinstance(own.window, CountWindow) for own in case.spec.streams] for case in cases]
+        assert {"hash", "hypercube", "spread"} == {routing_of(case) for case in cases}
+        counting = [[isinstance(own.window, hf.CountWindow) for own in case.spec.streams] for case in cases]
         assert any(map(all, counting)) and any(any(own) and not all(own) for own in counting)
         assert sum(map(bool, telling)) > 0.6 * len(cases)
         assert all(

@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+from handfast.core.planner import make_plan
 from tests.strategies.cases import Case
 from tests.strategies.maker import MAX_ROWS, Maker
 from tests.strategies.shapes import Shape
@@ -180,3 +181,8 @@ def keyed_case(seed: int, *, for_spark: bool = False) -> Case:
     if seed % 3 == 1:
         case = case.counted(rng)
     return replace(case, cores=rng.choice((1, 2, 3, 4, 6, 8)), origin=f"keyed_case({seed}, for_spark={for_spark})")
+
+
+def routing_of(case: Case) -> str:
+    """How the case's tuples are divided among its cores."""
+    return make_plan(case.join, case.cores).routing.name
