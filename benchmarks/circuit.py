@@ -54,7 +54,11 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_down(name: str, purpose: str | None, figures: dict[str, Any]) -> None:
-    """Write the figures of a benchmark into its file; the question is the first line of its `__doc__`."""
-    text = json.dumps({"question": (purpose or "").splitlines()[0]} | figures | setting(), indent=2, ensure_ascii=False)
-    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+def conclude(name: str, purpose: str | None, answer: str, figures: dict[str, Any], *, save: bool = True) -> None:
+    """Print a benchmark's answer, and write it into its file with the figures and the question, which is the first line
+    of its `__doc__`."""
+    print(f"\n{answer}", flush=True)
+    if save:
+        written = {"question": (purpose or "").splitlines()[0], "answer": answer} | figures | setting()
+        text = json.dumps(written, indent=2, ensure_ascii=False)
+        (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")

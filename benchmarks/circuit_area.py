@@ -12,15 +12,11 @@ another family than the thesis'.
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
-import time
 from typing import Any
 
-import numpy as np
-
 import handfast as hf
-from benchmarks.circuit import equi_join, write_down
+from benchmarks.area import counted, fresh_cache, line
+from benchmarks.circuit import conclude, equi_join
 from handfast.engines.hardware import synthesize
 from handfast.engines.hardware.top import JoinCircuit
 
@@ -49,23 +45,8 @@ def circuit(network: str, cores: int) -> JoinCircuit:
 
 
 def areas(network: str) -> dict[str, Any]:
-    """LUTs, flip-flops and RAM by cores, and the seconds that each synthesis took."""
-    found: dict[str, Any] = {"cores": list(CORES), "lut": [], "ff": [], "lut_ram": [], "block_ram": [], "seconds": []}
-    for cores in CORES:
-        start = time.perf_counter()
-        total = synthesize.area(circuit(network, cores), family="xc6v").total
-        found["seconds"].append(round(time.perf_counter() - start, 1))
-        for kind in ("lut", "ff", "lut_ram", "block_ram"):
-            found[kind].append(getattr(total, kind))
-        print(f"{network}, {cores} cores: {total.lut:,} LUT, {total.ff:,} FF", flush=True)
-    return found
-
-
-def line(cores: tuple[int, ...], counts: list[int]) -> dict[str, float]:
-    """The straight line through counts: cells for a core, cells besides, and the largest relative deviation."""
-    slope, start = np.polyfit(cores, counts, 1, w=1 / np.array(counts))
-    deviation = np.abs((slope * np.array(cores) + start) / np.array(counts) - 1)
-    return {"each": round(slope, 1), "besides": round(start, 1), "deviation": round(float(deviation.max()), 4)}
+    """LUTs, flip-flops and RAM by cores."""
+    return {"cores": list(CORES)} | counted(CORES, lambda cores: circuit(network, cores), f"{network}, {{}} cores")
 
 
 def clocks(sizes: list[int]) -> dict[str, Any]:
@@ -106,23 +87,17 @@ def report(found: dict[str, Any], clock: dict[str, Any]) -> None:
         f"LUTs and flip-flops over {CORES[0]} to {CORES[-1]} cores are within {worst:.1%} of a straight line, with "
         f"every network; all {len(CORES) * len(found)} syntheses took {seconds / 60:.0f} minutes"
     )
-    print(f"\n{answer}")
-    assert worst <= LIMIT, f"{worst:.1%} is more than {LIMIT:.0%}"
-    figures = {"answer": answer, "deviation": worst, "limit": LIMIT, "area": found, "clock_ecp5": clock}
-    write_down("circuit_area", __doc__, figures)
+    assert worst <= LIMIT, f"{answer}: {worst:.1%} is more than {LIMIT:.0%}"
+    figures = {"deviation": worst, "limit": LIMIT, "area": found, "clock_ecp5": clock}
+    conclude("circuit_area", __doc__, answer, figures)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clock", type=int, nargs="*", default=[2, 4], help="cores to estimate a clock for; minutes")
     sizes = parser.parse_args().clock
-    kept = os.environ.get("HANDFAST_CACHE")
-    with tempfile.TemporaryDirectory() as folder:  # nothing is taken from before, so that the time is that of synthesis
-        os.environ["HANDFAST_CACHE"] = folder
+    with fresh_cache():
         found = {network: areas(network) for network in BUFFERS}
-    os.environ.pop("HANDFAST_CACHE")
-    if kept is not None:
-        os.environ["HANDFAST_CACHE"] = kept
     report(found, {})  # is there even if placing, which takes much longer, is stopped
     if sizes:
         report(found, clocks(sizes))

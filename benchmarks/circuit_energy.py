@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import handfast as hf
-from benchmarks.circuit import equi_join, write_down
+from benchmarks.circuit import conclude, equi_join
 from handfast.engines.hardware import activity
 from handfast.engines.hardware.simulate import outcome_of, run_verilated
 from handfast.engines.hardware.steps import EMPTY
@@ -100,7 +100,7 @@ def main() -> None:
     for cores in CORES:
         found[cores] = measured(cores)
         print(f"{cores} cores: {found[cores]}", flush=True)
-    print(f"\nfor a tuple\n{table(found)}\n")
+    print(f"\nfor a tuple\n{table(found)}")
     ratios = {kind: " : ".join(f"{own['relative'][kind]:.0f}" for own in found.values()) for kind in KINDS}
     printed = " : ".join(str(PRINTED[cores][1]) for cores in CORES)
     answer = (
@@ -108,9 +108,8 @@ def main() -> None:
         f"of flip-flops alone as {ratios['flip_flop']}, the flip-flops that are clocked as {ratios['clocked']}; the "
         f"dynamic power that the paper prints is as {printed}"
     )
-    print(answer)
-    about = {"answer": answer, "window": WINDOW, "rate": RATE, "pairs_counted": COUNTED, "seed": SEED, "cores": found}
-    write_down("circuit_energy", __doc__, about)
+    about = {"window": WINDOW, "rate": RATE, "pairs_counted": COUNTED, "seed": SEED, "cores": found}
+    conclude("circuit_energy", __doc__, answer, about)
 
 
 if __name__ == "__main__":

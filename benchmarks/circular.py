@@ -13,7 +13,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from benchmarks.circuit import table, write_down
+from benchmarks.circuit import conclude, table
 from handfast.cli.reproduce.circular.claims import claims
 from handfast.cli.reproduce.circular.experiments import (
     LADDER,
@@ -136,12 +136,11 @@ def main() -> None:
         f"three streams take {found['stashes'][1]['of_the_ring']:.1%} of the ring's scan cycles where next to nothing "
         f"matches. The model does {model / 1e6:,.0f} M cycles in a CPU second"
     )
-    print(f"\n{words}")
+    figures = {"model_cycles_per_second": round(model)} | found
+    conclude("circular", __doc__, words, figures, save=not asked.quick)
     if asked.page is not None:
         setting = {"command": "handfast reproduce circular", "versions": versions()}
         asked.page.write_text(page(made, claims(made), setting), encoding="utf-8")
-    if not asked.quick:
-        write_down("circular", __doc__, {"answer": words, "model_cycles_per_second": round(model)} | found)
 
 
 if __name__ == "__main__":

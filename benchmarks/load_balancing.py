@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.circuit import table, write_down
+from benchmarks.circuit import conclude, table
 from benchmarks.lock_step import MARGIN, SEGMENT, Waits, run
 from benchmarks.merging_networks import CORES, RATES, SHOWN, SLOTS
 from handfast.engines.hardware.workload import PATTERNS, StreamPair
@@ -56,9 +56,7 @@ def main() -> None:
         f"cycles, cores that only wait for their own buffer {min(own):.2%} to {max(own):.2%}; buffers of {DEEP} slots "
         f"save up to {max(deep):.1%}, and without any end up to {max(bound):.1%}"
     )
-    print(f"\n{words}")
-    figures = {"answer": words, "slots_per_core": SLOTS, "segment": SEGMENT, "runs": rows}
-    write_down("load_balancing", __doc__, figures)
+    conclude("load_balancing", __doc__, words, {"slots_per_core": SLOTS, "segment": SEGMENT, "runs": rows})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.circuit import table, write_down
+from benchmarks.circuit import conclude, table
 from benchmarks.lock_step import MARGIN, SEGMENT, Run, run
 from handfast.engines.hardware import synthesize
 from handfast.engines.hardware.adaptive import AdaptiveNetwork
@@ -182,18 +182,15 @@ def main() -> None:
         print(f"\n{n} cores, {SLOTS} slots for each\n\n{cycles_table(rows, n)}")
     if area:
         print(f"\n{SYNTHESISED} cores, results of {WIDTH} bits\n\n{sizes_table(area)}")
-    print(f"\n{answer(rows, area)}")
-    if area:
-        figures = {
-            "answer": answer(rows, area),
-            "slots_per_core": SLOTS,
-            "margin": MARGIN,
-            "segment": SEGMENT,
-            "seeds": {"streams": StreamPair(1, 0).seed, "placing": SEEDS},
-            "cycles": rows,
-            "sizes": area,
-        }
-        write_down("merging_networks", __doc__, figures)
+    figures = {
+        "slots_per_core": SLOTS,
+        "margin": MARGIN,
+        "segment": SEGMENT,
+        "seeds": {"streams": StreamPair(1, 0).seed, "placing": SEEDS},
+        "cycles": rows,
+        "sizes": area,
+    }
+    conclude("merging_networks", __doc__, answer(rows, area), figures, save=bool(area))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.circuit import table, write_down
+from benchmarks.circuit import conclude, table
 from handfast.engines.hardware import synthesize
 from handfast.engines.hardware.segment import RamSegment, Segment
 from handfast.engines.hardware.shape import CircuitShape
@@ -72,9 +72,7 @@ def main() -> None:
         f"{BLOCKS} blocks of RAM in the thesis' chip; in registers two of {rows[0]['window']} take "
         f"{rows[0]['registers']['ff']:,} flip-flops"
     )
-    print(f"\n{answer}")
-    figures = {"answer": answer, "cores": CORES, "bits": tuple_.size, "windows": rows}
-    write_down("ram_windows", __doc__, figures)
+    conclude("ram_windows", __doc__, answer, {"cores": CORES, "bits": tuple_.size, "windows": rows})
 
 
 if __name__ == "__main__":

@@ -400,6 +400,30 @@ def multiway(
         run(out, quick=quick, screen=Screen.of_output())
 
 
+@_bench.command()
+def engines(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("engines.html"),
+    quick: Annotated[bool, typer.Option(help="Small joins: to see that it runs, not to measure.")] = False,
+    clock: Annotated[float, typer.Option(help="The MHz by which cycles of the circuit are seconds.")] = 100.0,
+) -> None:
+    """Put the engines side by side: the same joins on the oracle, the local engine, Spark and a circuit.
+
+    A join of two streams and one of three. Writes one HTML page: whether all find the same matches, how many rows a
+    second each takes, how soon a match comes, and how much of the circuit switches. Takes about five minutes, most of
+    it to build the circuits' simulators, which are kept.
+
+    The exit code is 0 if all find the same matches, and 1 if not. Needs the 'spark', 'hardware' and 'bench' extras,
+    Java 17 or newer and a C++ compiler.
+    """
+    with _errors():
+        _check_circuits()
+        from handfast.cli.bench.engines.run import run
+        from handfast.cli.screen import Screen
+
+        equal = run(out, quick=quick, mhz=clock, screen=Screen.of_output())
+    raise typer.Exit(0 if equal else _FAILED)
+
+
 def _check_circuits() -> None:
     """Refuse to go on without the extra, before anything imports Amaranth."""
     from handfast.engines.hardware import toolchain

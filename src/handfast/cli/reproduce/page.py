@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from handfast.cli.areas import COMMAND, Areas
+from handfast.cli.html import percent, picture_of, table, whole
 from handfast.cli.reproduce import printed
 from handfast.cli.reproduce.alternatives import combination_rows, ring_rows, stream_rows, tree_rows
 from handfast.cli.reproduce.circuits import OPEN, by_level, slots
 from handfast.cli.reproduce.claims import Claim
 from handfast.cli.reproduce.experiments import Evaluation
-from handfast.cli.reproduce.pieces import percent, picture_of, table, whole
 from handfast.engines.hardware.options import ADAPTIVE, TREE
 
 _CAPTIONS = {

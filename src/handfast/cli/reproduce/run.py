@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from handfast.cli.areas import read_areas
+from handfast.cli.html import check_out, write_page
 from handfast.cli.reproduce import figures
 from handfast.cli.reproduce.claims import FAILS, Claim, claims
 from handfast.cli.reproduce.experiments import QUICK, WHOLE, Evaluation, Scale
 from handfast.cli.reproduce.page import page
 from handfast.cli.screen import Screen
-from handfast.errors import SpecError
 
 _VERSIONS = ("handfast", "amaranth", "numba", "numpy", "matplotlib")
 
@@ -40,19 +40,6 @@ def reproduce(out: Path, *, quick: bool, results: Path, screen: Screen) -> list[
     write_page(out, text)
     show_claims(found, out, screen)
     return found
-
-
-def check_out(out: Path) -> None:
-    """Refuse a page that cannot be written."""
-    if out.is_dir() or not out.parent.is_dir():
-        raise SpecError(f"The page {out} is a file in a folder that is there; choose another one with --out")
-
-
-def write_page(out: Path, text: str) -> None:
-    """Write the page; it appears when it is whole."""
-    part = out.with_name(f".{out.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(out)
 
 
 def show_claims(found: list[Claim], out: Path, screen: Screen) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from handfast.cli.html import percent, picture_of, table, whole
 from handfast.cli.reproduce.circular import figures
 from handfast.cli.reproduce.circular.experiments import (
     LADDER,
@@ -15,7 +16,6 @@ from handfast.cli.reproduce.circular.experiments import (
     RingEvaluation,
 )
 from handfast.cli.reproduce.claims import Claim
-from handfast.cli.reproduce.pieces import percent, picture_of, table, whole
 from handfast.engines.hardware.circular.workload import NEIGHBOURS, ONE_KEY
 from handfast.engines.hardware.stashed.shape import LineShape
 

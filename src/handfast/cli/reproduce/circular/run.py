@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from handfast.cli.html import check_out, write_page
 from handfast.cli.reproduce import figures
 from handfast.cli.reproduce.circular.claims import claims
 from handfast.cli.reproduce.circular.experiments import QUICK, WHOLE, RingEvaluation
 from handfast.cli.reproduce.circular.page import page
 from handfast.cli.reproduce.claims import Claim
-from handfast.cli.reproduce.run import check_out, show_claims, versions, write_page
+from handfast.cli.reproduce.run import show_claims, versions
 from handfast.cli.screen import Screen
 from handfast.errors import SpecError
 

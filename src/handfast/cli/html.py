@@ -1,10 +1,13 @@
-"""What the pages of reproductions are made of: HTML that needs nothing from anywhere else."""
+"""What pages in HTML are made of, and how one is written: it needs nothing from anywhere else."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
+
+from handfast.errors import SpecError
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #22252b; background: #fff; margin: 0 auto; padding: 1.5rem;
@@ -19,6 +22,7 @@ figure { margin: 1.2rem 0; } figure img { width: 100%; height: auto; }
 figcaption, .note { color: #4b5563; font-size: .92rem; }
 td.verdict { text-align: left; }
 .scroll { overflow-x: auto; }
+pre { font: .82rem/1.35 ui-monospace, monospace; background: #f5f7f9; padding: .8rem; overflow-x: auto; }
 """.strip()
 
 Rows = Iterable[Sequence[str]]
@@ -68,6 +72,24 @@ def table(
     return f'<div class="scroll"><table>{top}<tbody>\n' + "\n".join(lines) + "\n</tbody></table></div>"
 
 
+def preformatted(text: str) -> str:
+    """Text as it stands, for what is drawn in letters."""
+    return f"<pre>{escape(text)}</pre>"
+
+
 def percent(part: float | None, digits: int = 3) -> str:
     """A difference as words."""
     return "—" if part is None else "0%" if part == 0 else f"{part:+.{digits}%}".replace("-", "−")
+
+
+def check_out(out: Path) -> None:
+    """Refuse a page that cannot be written."""
+    if out.is_dir() or not out.parent.is_dir():
+        raise SpecError(f"The page {out} is a file in a folder that is there; choose another one with --out")
+
+
+def write_page(out: Path, text: str) -> None:
+    """Write the page; it appears when it is whole."""
+    part = out.with_name(f".{out.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(out)

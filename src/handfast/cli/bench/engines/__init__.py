@@ -1,0 +1,1 @@
+"""One join on all engines, side by side: `handfast bench engines`."""
