@@ -8,7 +8,7 @@ import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -54,11 +54,20 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def conclude(name: str, purpose: str | None, answer: str, figures: dict[str, Any], *, save: bool = True) -> None:
-    """Print a benchmark's answer, and write it into its file with the figures and the question, which is the first line
-    of its `__doc__`."""
+def conclude(
+    name: str,
+    purpose: str | None,
+    answer: str,
+    figures: dict[str, Any],
+    *,
+    to: Path | None | Literal["results"] = "results",
+) -> None:
+    """Print a benchmark's answer, and write it down with the figures and the question, the first line of its `__doc__`.
+
+    Where to: into its own file, unless another is named; or nowhere.
+    """
     print(f"\n{answer}", flush=True)
-    if save:
+    path = RESULTS / f"{name}.json" if to == "results" else to
+    if path is not None:
         written = {"question": (purpose or "").splitlines()[0], "answer": answer} | figures | setting()
-        text = json.dumps(written, indent=2, ensure_ascii=False)
-        (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        path.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -76,6 +76,18 @@ def test_engines_are_named_by_all_that_tells_them_apart() -> None:
     ] == [outcome.engine for outcome in report.outcomes]
 
 
+def test_a_circuit_is_an_engine_too_and_one_that_cannot_do_a_join_is_not_in_agreement() -> None:
+    few = {name: rows.slice(0, 15) for name, rows in TABLES.items()}
+    model = hf.HardwareOptions(cores=2, simulator="model")
+    report = hf.verify(few, **ASKED, engines=["hardware", model])
+    assert ["hardware", "hardware, cores=2, simulator='model'"] == [outcome.engine for outcome in report.outcomes]
+    assert report
+    outer = hf.verify(few, **ASKED, how="left", engines=["local", "hardware"])
+    assert not outer
+    assert [True, False] == [outcome.agrees for outcome in outer.outcomes]
+    assert "cannot: Engine 'hardware' gives matches alone, not how='left'" in str(outer)
+
+
 def test_an_engine_that_differs_is_shown_by_its_smallest_example(forgetful: list[int]) -> None:
     report = hf.verify(TABLES, **ASKED)
     assert not report
@@ -160,9 +172,15 @@ def test_progress_is_told() -> None:
     ("keywords", "message"),
     [
         ({"engines": []}, "verify needs at least one engine"),
-        ({"engines": ["flink"]}, "An engine is 'local', 'local:3', 'spark' or a Spark session, not 'flink'"),
-        ({"engines": ["local:x"]}, "An engine is 'local', 'local:3', 'spark' or a Spark session, not 'local:x'"),
-        ({"engines": [3]}, "An engine is 'local', 'local:3', 'spark' or a Spark session, not 3"),
+        (
+            {"engines": ["flink"]},
+            "An engine is 'local', 'local:3', 'hardware', 'spark' or a Spark session, not 'flink'",
+        ),
+        (
+            {"engines": ["local:x"]},
+            "An engine is 'local', 'local:3', 'hardware', 'spark' or a Spark session, not 'local:x'",
+        ),
+        ({"engines": [3]}, "An engine is 'local', 'local:3', 'hardware', 'spark' or a Spark session, not 3"),
         ({"engines": ["spark"]}, "The inputs are no Spark DataFrames; give the session itself"),
         ({"spec": hf.JoinSpec(("r", "t"), **ASKED)}, "The join is given twice"),
     ],

@@ -56,6 +56,7 @@ CLAIMS: dict[str, Claim] = {
     "scaling": measured.scaling,
     "spark-multiway": measured.spark_multiway,
     "multiway": measured.multiway,
+    "stage-area": measured.stage_area,
 }
 
 # what goes wrong around a claim: a command or a file that is missing, a result that is not what it should be

@@ -147,6 +147,24 @@ def _ring() -> list[Line]:
     return lines
 
 
+def stage_area() -> list[Line]:
+    """How the cells of a ring, and of a line with a stash, grow with the streams; what was synthesised before is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stage_area.json"
+        done = _run([sys.executable, "-m", "benchmarks.stage_area", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.stage_area", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    lines = []
+    for algorithm, own in result["area"].items():
+        off = {kind: own["line"][kind]["deviation"] for kind in result["held_to_it"]}
+        shown = ", ".join(f"{kind} {deviation:.1%}" for kind, deviation in off.items())
+        name = f"{algorithm}, 3 to 8 streams: cells off a straight line"
+        limit = result["limit"]
+        lines.append(Line(name, shown, f"≤ {limit:.0%}", max(off.values()) <= limit, _said(done)))
+    return lines
+
+
 def scan() -> list[Line]:
     """What a scan does beside a kernel in C, compiled on the spot, with the widest instructions of this CPU."""
     with tempfile.TemporaryDirectory() as folder:

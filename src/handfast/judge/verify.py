@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from handfast import api
+from handfast.engines.hardware.options import HardwareOptions
 from handfast.engines.local.options import LocalOptions
 from handfast.errors import HandfastError, SpecError
 from handfast.flow.batch import as_table, schema_of
@@ -132,8 +133,8 @@ def verify(
     Args:
         inputs: The streams by name: tables, or batch DataFrames of Spark, which are collected.
         spec: The join as a value, instead of `hf.join`'s keywords.
-        engines: "local", "local:3" (three cores), `hf.LocalOptions(…)`; "spark" or "spark:3" for inputs that are
-            DataFrames; a Spark session.
+        engines: "local", "local:3" (three cores), `hf.LocalOptions(…)`; "hardware", `hf.HardwareOptions(…)`; "spark" or
+            "spark:3" for inputs that are DataFrames; a Spark session.
         limit: How many pairs the oracle may try: it tries all that meet in the windows, one by one, in plain Python.
         progress: Told what is going on; by default it is written to stderr if that is a terminal.
         **asked: The join as `hf.join`'s keywords.
@@ -188,14 +189,23 @@ _Run = Callable[[JoinSpec, Tables], pa.Table]
 def _run(engine: Any, inputs: Mapping[str, Any]) -> tuple[str, _Run]:
     """An engine's name and the way to run it."""
     if isinstance(engine, LocalOptions):
-        return _name_of(engine), lambda spec, tables: api.join(tables, spec, options=engine)
+        return _named(_cores("local", engine.cores), engine), lambda spec, tables: api.join(
+            tables, spec, options=engine
+        )
+    if engine == "hardware":
+        engine = HardwareOptions()
+    if isinstance(engine, HardwareOptions):
+        return _named("hardware", engine), lambda spec, tables: api.join(
+            tables, spec, engine="hardware", options=engine
+        )
+    known = "'local', 'local:3', 'hardware', 'spark' or a Spark session"
     if not isinstance(engine, str):
         if not type(engine).__module__.startswith("pyspark."):
-            raise SpecError(f"An engine is 'local', 'local:3', 'spark' or a Spark session, not {engine!r}")
+            raise SpecError(f"An engine is {known}, not {engine!r}")
         return _on_spark(engine, 2)
     name, colon, said = engine.partition(":")
     if name not in ("local", "spark") or (colon and not said.isdigit()):
-        raise SpecError(f"An engine is 'local', 'local:3', 'spark' or a Spark session, not {engine!r}")
+        raise SpecError(f"An engine is {known}, not {engine!r}")
     if name == "local":
         return _run(LocalOptions(cores=int(said or 1)), inputs)
     session = next((data.sparkSession for data in inputs.values() if _is_spark(data)), None)
@@ -217,12 +227,13 @@ def _on_spark(spark: Any, cores: int) -> tuple[str, _Run]:
     return _cores("spark", cores), run
 
 
-def _name_of(options: LocalOptions) -> str:
-    """The local engine by its cores and whatever else is not as usual."""
-    usual = LocalOptions()
-    names = [field.name for field in fields(options) if field.name != "cores"]
-    asked = [(name, getattr(options, name)) for name in names if getattr(options, name) != getattr(usual, name)]
-    return ", ".join([_cores("local", options.cores), *(f"{name}={value!r}" for name, value in asked)])
+def _named(name: str, options: LocalOptions | HardwareOptions) -> str:
+    """An engine's name, and whatever is not as usual."""
+    usual = type(options)()
+    said = "cores" if isinstance(options, LocalOptions) else ""  # by the name
+    names = [field.name for field in fields(options) if field.name != said]
+    asked = [(own, getattr(options, own)) for own in names if getattr(options, own) != getattr(usual, own)]
+    return ", ".join([name, *(f"{own}={value!r}" for own, value in asked)])
 
 
 def _cores(engine: str, cores: int) -> str:

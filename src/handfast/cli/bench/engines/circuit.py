@@ -62,7 +62,7 @@ def _entered(job: Job | RingJob) -> Entered:
 def _ran(job: Job | RingJob, mhz: float) -> str:
     if isinstance(job, Job):
         shape = job.design.shape
-        kind = f"{shape.cores} cores of {shape.sizes[0]} and {shape.sizes[1]} tuples"
+        kind = f"{shape.cores} cores"
     else:
-        kind = f"a ring of {job.design.shape.stages} stages"
-    return f"{kind}, simulated by Verilator; seconds at {mhz:g} MHz"
+        kind = f"{job.design.shape.stages} stages"
+    return f"{kind}, {mhz:g} MHz"

@@ -30,9 +30,9 @@ _MEANS = (
     ),
     (
         CIRCUIT,
-        "The circuit itself, simulated. Seconds are its cycles at the clock that was asked for, and not those that "
-        "the simulator takes on this machine, which is far slower. Rate: of the second half of the rows, fed as fast "
-        "as it takes them. Latency: from the cycle in which it takes a match's last row to the one in which the match "
+        "The circuit itself, simulated by Verilator. Seconds are its cycles at the clock that was asked for, and not "
+        "those that the simulator takes on this machine, which is far slower. Rate: of the second half of the rows, "
+        "fed as fast as it takes them. Latency: from the cycle in which it takes a match's last row to the one in which the match "
         "leaves; in a chain of cores, two rows meet when those that come later have pushed them past each other.",
     ),
     (
@@ -67,7 +67,7 @@ def _workload(own: Compared) -> list[str]:
     work = own.workload
     count = {2: "Two streams", 3: "Three streams"}[work.streams]
     expected = len(own.seen[0].matches)
-    head = ("engine", "what ran", "matches", "", "rows a second", "latency, median", "99%", "counted")
+    head = ("engine", "what ran", "matches", "", "rows a second", "latency, median", "99%", "work")
     rows = [
         (
             seen.engine,
@@ -77,7 +77,7 @@ def _workload(own: Compared) -> list[str]:
             rate_of(seen.rate),
             time_of(seen.latency.median) if seen.latency else "—",
             time_of(seen.latency.most) if seen.latency else "—",
-            seen.counted or "—",
+            seen.work or "—",
         )
         for seen in own.seen
     ]
@@ -114,7 +114,7 @@ def _bars(seen: Sequence[Seen]) -> str:
             drawn, labels=[rate_of(v) if axes is rates else time_of(v) for v in values.values()], padding=3, fontsize=9
         )
         axes.set_xscale("log")
-        axes.margins(x=0.25)
+        axes.margins(x=0.35)
         axes.invert_yaxis()
         axes.set_xlabel(says, fontsize=9)
         axes.tick_params(labelsize=9)

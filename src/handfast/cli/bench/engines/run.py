@@ -23,7 +23,7 @@ from handfast.engines.hardware import toolchain
 from handfast.engines.spark import embedded
 from handfast.errors import SpecError
 
-_BATCHES, _QUICK_BATCHES = 20, 4  # on Spark
+_BATCHES, _QUICK_BATCHES = 20, 2  # on Spark
 
 
 def run(out: Path, *, quick: bool, mhz: float, screen: Screen) -> bool:

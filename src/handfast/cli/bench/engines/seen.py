@@ -36,7 +36,7 @@ class Seen:
         matches: What it found.
         rate: Rows of all streams in a second.
         latency: None where there is none.
-        counted: What else was counted, in words; of a circuit, what it switches.
+        work: What a row costs it, in words; of a circuit, how much of it switches.
     """
 
     engine: str
@@ -44,7 +44,7 @@ class Seen:
     matches: pa.Table
     rate: float
     latency: Latency | None
-    counted: str = ""
+    work: str = ""
 
 
 def rate_of(rows: float) -> str:

@@ -56,7 +56,7 @@ def by_local(workload: Workload) -> Seen:
         work.append(process_time() - cpu)
     rate = workload.tuples / statistics.median(seconds)
     spent = f"{statistics.median(work) / workload.tuples * 1e6:,.1f} µs of a CPU for a row"
-    return Seen(LOCAL, "1 core, tables; latency in a session, row by row", matches, rate, _row_by_row(workload), spent)
+    return Seen(LOCAL, "1 core", matches, rate, _row_by_row(workload), spent)
 
 
 def _row_by_row(workload: Workload) -> Latency | None:
@@ -102,7 +102,7 @@ def by_spark(workload: Workload, spark: SparkSession, home: Path, batches: int, 
     matches = spark.table(result).toArrow()
     late = [(progress.numInputRows, progress.batchDuration / 1_000) for progress in seen[len(seen) // 2 :]]
     rate = sum(rows for rows, _ in late) / sum(seconds for _, seconds in late)
-    ran = f"streaming, {CORES} cores, {workload.tuples // batches:,} rows in a batch"
+    ran = f"streaming, {CORES} cores"
     return Seen(SPARK, ran, matches, rate, Latency.of([seconds for _, seconds in late]))
 
 
