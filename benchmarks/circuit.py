@@ -8,7 +8,7 @@ import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -55,19 +55,14 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
 
 
 def conclude(
-    name: str,
-    purpose: str | None,
-    answer: str,
-    figures: dict[str, Any],
-    *,
-    to: Path | None | Literal["results"] = "results",
+    name: str, purpose: str | None, answer: str, figures: dict[str, Any], *, save: bool = True, to: Path | None = None
 ) -> None:
     """Print a benchmark's answer, and write it down with the figures and the question, the first line of its `__doc__`.
 
-    Where to: into its own file, unless another is named; or nowhere.
+    It is written into the benchmark's own file, unless another is named.
     """
     print(f"\n{answer}", flush=True)
-    path = RESULTS / f"{name}.json" if to == "results" else to
-    if path is not None:
+    if save:
         written = {"question": (purpose or "").splitlines()[0], "answer": answer} | figures | setting()
-        path.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(written, indent=2, ensure_ascii=False)
+        (to or RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")

@@ -137,7 +137,7 @@ def main() -> None:
         f"matches. The model does {model / 1e6:,.0f} M cycles in a CPU second"
     )
     figures = {"model_cycles_per_second": round(model)} | found
-    conclude("circular", __doc__, words, figures, to=None if asked.quick else "results")
+    conclude("circular", __doc__, words, figures, save=not asked.quick)
     if asked.page is not None:
         setting = {"command": "handfast reproduce circular", "versions": versions()}
         asked.page.write_text(page(made, claims(made), setting), encoding="utf-8")

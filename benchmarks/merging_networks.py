@@ -190,7 +190,7 @@ def main() -> None:
         "cycles": rows,
         "sizes": area,
     }
-    conclude("merging_networks", __doc__, answer(rows, area), figures, to="results" if area else None)
+    conclude("merging_networks", __doc__, answer(rows, area), figures, save=bool(area))
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main() -> None:
         "window": WINDOW,
         "area": found,
     }
-    conclude("stage_area", __doc__, answer, figures, to=asked.save)
+    conclude("stage_area", __doc__, answer, figures, save=asked.save is not None, to=asked.save)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def _ring() -> list[Line]:
 
 
 def stage_area() -> list[Line]:
-    """How the cells of a ring, and of a line with a stash, grow with the streams; what was synthesised before is kept."""
+    """How the cells of a ring, and of a line with a stash, grow with the streams; a synthesis is kept."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stage_area.json"
         done = _run([sys.executable, "-m", "benchmarks.stage_area", "--save", str(path)], ROOT)
