@@ -32,7 +32,7 @@ _MEANS = (
         CIRCUIT,
         "The circuit itself, simulated by Verilator. Seconds are its cycles at the clock that was asked for, and not "
         "those that the simulator takes on this machine, which is far slower. Rate: of the second half of the rows, "
-        "fed as fast as it takes them. Latency: from the cycle in which it takes a match's last row to the one in which "
+        "fed as fast as it takes them. Latency: from the cycle in which it takes a match's last row to that in which "
         "the match leaves; in a chain, two rows meet when those that come later have pushed them past each other.",
     ),
     (
