@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from handfast.cli import app
-from handfast.cli.sweep.grid import Grid, parameters
+from handfast.cli.sweep.grid import parameters
+from handfast.cli.sweep.kinds import CHAINS, RINGS, kind_of, read_grid
+from handfast.cli.sweep.ring_grid import ring_parameters
 from tests.pages import run_page, says
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "circuits.md"
@@ -33,15 +35,17 @@ def test_every_command_says_what_the_page_says(block: str, tmp_path: Path, monke
     assert says(expected.strip(), lines), f"{command} prints\n{lines}"
 
 
-def test_the_grid_on_the_page_is_one(tmp_path: Path) -> None:
-    (text,) = blocks("toml")
-    (tmp_path / "grid.toml").write_text(text)
-    grid = Grid.read(tmp_path / "grid.toml", {})
-    assert 3 * 2 * 3 * 6 * 3 * 3 == len(grid.configurations)
+def test_the_grids_on_the_page_are_grids(tmp_path: Path) -> None:
+    chains, rings = blocks("toml")
+    for text, kind, count in ((chains, CHAINS, 3 * 2 * 3 * 6 * 3 * 3), (rings, RINGS, 3 * 2 * 2 * 2)):
+        (tmp_path / "grid.toml").write_text(text)
+        grid = read_grid(tmp_path / "grid.toml", {})
+        assert (kind, count) == (kind_of(grid), len(grid.configurations))
 
 
-def test_the_page_names_every_parameter_and_its_default() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
-    named = [name for row in rows for name in re.findall(r"`(\w+)`", row.split(" | ")[0])]
-    assert sorted(parameters()) == sorted(named)
+def test_the_page_names_every_parameter() -> None:
+    chains, _, rings = PAGE.read_text(encoding="utf-8").partition("| of a ring | is |")
+    for part, known in ((chains, parameters()), (rings, ring_parameters())):
+        rows = [line for line in part.splitlines() if line.startswith("| `")]
+        named = [name for row in rows for name in re.findall(r"`(\w+)`", row.split(" | ")[0])]
+        assert sorted(known) == sorted(named)

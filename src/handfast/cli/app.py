@@ -210,12 +210,22 @@ def sweep(
     match_rate: Annotated[str | None, typer.Option(help="The part of each stream that matches, from 0 to 1.")] = None,
     pattern: Annotated[str | None, typer.Option(help="Where these stand: random, gaussian, burst.")] = None,
     seed: Annotated[str | None, typer.Option(help="Which random inputs.")] = None,
+    streams: Annotated[
+        str | None, typer.Option(help="How many streams, from 3 on: a grid of rings, like 3,5,8.")
+    ] = None,
+    window: Annotated[str | None, typer.Option(help="Tuples of each window of a ring.")] = None,
+    in_flight: Annotated[str | None, typer.Option(help="Tuples that may be under way in a ring.")] = None,
+    stage_buffer: Annotated[str | None, typer.Option(help="Intermediates in each queue of a ring.")] = None,
+    match_probability: Annotated[
+        str | None, typer.Option(help="Of two tuples of neighbouring streams of a ring.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="spark: a task for each; local: threads of this process.")] = "spark",
     workers: Annotated[int, typer.Option(help="Configurations that run at a time.")] = 2,
 ) -> None:
     """Run a grid of circuits on the fast model, into Parquet.
 
-    Every combination of the parameters is run: by default as a Spark job with
+    Chains of cores for two streams; rings of stages for three and more, where
+    --streams or the file says how many. Every combination of the parameters is run: by default as a Spark job with
     a task for each. What is already in the folder is not run again, so that a
     sweep that was stopped or killed goes on where it was. At the end, the best
     circuit for each input as a table, and a picture.
@@ -226,7 +236,7 @@ def sweep(
     with _errors():
         _check_circuits()
         from handfast.cli.screen import Screen
-        from handfast.cli.sweep.grid import Grid
+        from handfast.cli.sweep.kinds import read_grid
         from handfast.cli.sweep.run import sweep as run_sweep
 
         options = {
@@ -240,8 +250,13 @@ def sweep(
             "match_rate": match_rate,
             "pattern": pattern,
             "seed": seed,
+            "streams": streams,
+            "window": window,
+            "in_flight": in_flight,
+            "stage_buffer": stage_buffer,
+            "match_probability": match_probability,
         }
-        run_sweep(Grid.read(grid, options), out, engine=engine, cores=workers, screen=Screen.of_output())
+        run_sweep(read_grid(grid, options), out, engine=engine, cores=workers, screen=Screen.of_output())
 
 
 _reproduce = typer.Typer(help="Run the evaluation of a paper again.", no_args_is_help=True)
@@ -335,6 +350,8 @@ def size(
         bool, typer.Option("--synthesize", help="Count the cells of every circuit; minutes.")
     ] = False,
     results: _Results = None,
+    streams: Annotated[int, typer.Option(help="How many streams; three and more take a ring of stages.")] = 2,
+    match_probability: Annotated[float, typer.Option(help="Of two tuples of neighbouring streams, for rings.")] = 1e-7,
 ) -> None:
     """Show the circuits, and the software, that meet a demand.
 
@@ -342,11 +359,34 @@ def size(
     and how much they switch where that was counted, and which is best. For
     software: the cores and the memory, from a short measurement on this
     machine.
+
+    Three streams and more take a ring of stages: the clock that it needs by
+    the comparisons at a time, by formula and on the fast model, and its area.
     """
     with _errors():
         if synthesize:
             _check_circuits()
         from handfast.cli.screen import Screen
+
+        if streams < 2:
+            raise SpecError(f"A join has 2 streams at least, not {streams}")
+        if streams > 2:
+            _check_circuits()
+            from handfast.cli.size.rings import RingDemand, size_rings
+
+            for option, asked in (("cores", cores), ("scan", scan != "immediate"), ("network", network != "tree")):
+                if asked:
+                    raise SpecError(
+                        f"--{option} is for joins of two streams; a ring has a stage for each stream: leave it out"
+                    )
+            size_rings(
+                RingDemand.of(streams, rate, window, match_probability),
+                clock=clock,
+                synthesise=synthesize,
+                results=results_folder(results),
+                screen=Screen.of_output(),
+            )
+            return
         from handfast.cli.size.demand import Demand
         from handfast.cli.size.run import size as run_size
 

@@ -45,8 +45,8 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert 0 == invoke(*GRID, "--engine", "local", "--out", str(tmp_path), "--match-rate", "1").exit_code
     before = rows(tmp_path)
     ran_now: list[float] = []
-    measure = here.measure
-    monkeypatch.setattr(here, "measure", lambda own: ran_now.append(own.match_rate) or measure(own))
+    measured = here.measured
+    monkeypatch.setattr(here, "measured", lambda own: ran_now.append(own.match_rate) or measured(own))
     ran = invoke(*GRID, "--engine", "local", "--out", str(tmp_path))
     assert 0 == ran.exit_code, ran.output
     assert f"{COUNT} configurations, 6 of them already in" in ran.output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from handfast.engines.hardware.options import IMMEDIATE
@@ -28,21 +28,32 @@ Row = Mapping[str, Any]
 
 
 def best(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """For each window and input the circuit with the fewest cycles; among equals, the one with the fewest slots.
+    """For each window and input the circuit with the fewest cycles; among equals, the one with the fewest slots."""
+    return fewest_cycles(rows, _INPUT, _CIRCUIT, _FIGURES, lambda row: int(row["slots"]))
+
+
+def fewest_cycles(
+    rows: Iterable[Row],
+    input_: Sequence[str],
+    circuit: Sequence[str],
+    figures: Sequence[str],
+    slots: Callable[[Row], int],
+) -> list[dict[str, Any]]:
+    """For each input the circuit with the fewest cycles; among equals, the one with the fewest slots.
 
     Of a circuit that ran with several seeds, each figure is the median.
     """
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
-        circuits = found.setdefault(tuple(row[name] for name in _INPUT), {})
-        circuits.setdefault(tuple(row[name] for name in _CIRCUIT), []).append(row)
+        circuits = found.setdefault(tuple(row[name] for name in input_), {})
+        circuits.setdefault(tuple(row[name] for name in circuit), []).append(row)
     chosen = []
     for _, circuits in sorted(found.items()):
         medians = [
-            {**own[0], **{name: statistics.median(row[name] for row in own) for name in _FIGURES}}
+            {**own[0], **{name: statistics.median(row[name] for row in own) for name in figures}}
             for own in circuits.values()
         ]
-        chosen.append(min(medians, key=lambda row: (row["cycles"], row["slots"])))
+        chosen.append(min(medians, key=lambda row: (row["cycles"], slots(row))))
     return chosen
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from handfast.cli.sweep.grid import Configuration
-from handfast.cli.sweep.measure import SCHEMA
+from handfast.cli.sweep.kinds import CHAINS, AnyConfiguration, Kind
 from handfast.errors import SpecError
 
-_RUNS = "runs"
 _LOCK = ".lock"
 _PART = ".part"  # of a file that is being written; the dot before its name hides it from whoever reads the folder
 
@@ -24,9 +22,10 @@ _PART = ".part"  # of a file that is being written; the dot before its name hide
 class SweepFolder:
     """Where the rows are. What is there is not run again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: Kind = CHAINS) -> None:
         self.path = path
-        self.runs = path / _RUNS
+        self.kind = kind
+        self.runs = path / kind.runs
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -49,19 +48,19 @@ class SweepFolder:
                 left.unlink()
             yield
 
-    def has(self, configuration: Configuration) -> bool:
+    def has(self, configuration: AnyConfiguration) -> bool:
         """Whether this configuration has been run."""
         return self._file(configuration).exists()
 
-    def write(self, configuration: Configuration, row: dict[str, Any]) -> None:
+    def write(self, configuration: AnyConfiguration, row: dict[str, Any]) -> None:
         """Write the row of a configuration; the file appears when it is whole."""
         part = self.runs / f".{configuration.name}{_PART}"
-        pq.write_table(pa.Table.from_pylist([row], SCHEMA), part)
+        pq.write_table(pa.Table.from_pylist([row], self.kind.schema), part)
         os.replace(part, self._file(configuration))
 
-    def rows(self, configurations: tuple[Configuration, ...]) -> list[dict[str, Any]]:
+    def rows(self, configurations: Sequence[AnyConfiguration]) -> list[dict[str, Any]]:
         """The rows of these configurations, in their order."""
-        return [pq.read_table(self._file(own), schema=SCHEMA).to_pylist()[0] for own in configurations]
+        return [pq.read_table(self._file(own), schema=self.kind.schema).to_pylist()[0] for own in configurations]
 
-    def _file(self, configuration: Configuration) -> Path:
+    def _file(self, configuration: AnyConfiguration) -> Path:
         return self.runs / f"{configuration.name}.parquet"

@@ -1,21 +1,20 @@
-"""A grid of circuits and inputs: what `handfast sweep` runs, from a TOML file, from options, or from both."""
+"""A grid of chains of cores and their inputs: what `handfast sweep` runs for two streams."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from handfast.cli.sweep.asked import Asked, Rule, check_names, check_values, number, one_of, read_asked
 from handfast.engines.hardware.options import NETWORKS, SCANS, TREE
 from handfast.engines.hardware.shape import CircuitShape
 from handfast.engines.hardware.workload import PATTERNS, RANDOM, StreamPair
 from handfast.errors import SpecError
-from handfast.spec.schema import nearest
 
 MERGERS = ("states", "round_robin")
 _ONLY_OF_TREES = {"core_buffer": 0, "merger": "", "cycles_per_result": 1}  # and what other networks have instead
@@ -80,34 +79,26 @@ class Configuration:
         return StreamPair(self.tuples, self.match_rate, self.pattern, self.seed)
 
 
-def _number(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _one_of(names: Sequence[str]) -> Callable[[Any], bool]:
-    return lambda value: value in names
-
-
 def _is_rate(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 _COUNT = "a whole number from 1 on"
-_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "cores": (_number(1), _COUNT),
-    "segment": (_number(1), f"{_COUNT}, the tuples of each stream that a core holds"),
-    "comparisons": (_number(1), f"{_COUNT}, the tuples that a new one is compared with at a time"),
-    "scan": (_one_of(SCANS), f"one of {', '.join(map(repr, SCANS))}"),
-    "network": (_one_of(NETWORKS), f"one of {', '.join(map(repr, NETWORKS))}"),
-    "core_buffer": (_number(1), _COUNT),
-    "network_buffer": (_number(1), _COUNT),
-    "margin": (_number(1), _COUNT),
-    "merger": (_one_of(MERGERS), f"one of {', '.join(map(repr, MERGERS))}"),
-    "cycles_per_result": (_number(1), _COUNT),
-    "tuples": (_number(1), _COUNT),
+_RULES: dict[str, Rule] = {
+    "cores": (number(1), _COUNT),
+    "segment": (number(1), f"{_COUNT}, the tuples of each stream that a core holds"),
+    "comparisons": (number(1), f"{_COUNT}, the tuples that a new one is compared with at a time"),
+    "scan": (one_of(SCANS), f"one of {', '.join(map(repr, SCANS))}"),
+    "network": (one_of(NETWORKS), f"one of {', '.join(map(repr, NETWORKS))}"),
+    "core_buffer": (number(1), _COUNT),
+    "network_buffer": (number(1), _COUNT),
+    "margin": (number(1), _COUNT),
+    "merger": (one_of(MERGERS), f"one of {', '.join(map(repr, MERGERS))}"),
+    "cycles_per_result": (number(1), _COUNT),
+    "tuples": (number(1), _COUNT),
     "match_rate": (_is_rate, "a number from 0 to 1"),
-    "pattern": (_one_of(PATTERNS), f"one of {', '.join(map(repr, PATTERNS))}"),
-    "seed": (_number(0), "a whole number from 0 on"),
+    "pattern": (one_of(PATTERNS), f"one of {', '.join(map(repr, PATTERNS))}"),
+    "seed": (number(0), "a whole number from 0 on"),
 }
 
 
@@ -136,13 +127,7 @@ class Grid:
     configurations: tuple[Configuration, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, (is_right, rule) in _RULES.items():
-            values = getattr(self, name)
-            for value in values:
-                if not is_right(value):
-                    raise SpecError(f"The grid's {name} must be {rule}, not {value!r}")
-            if not values and name != "tuples":
-                raise SpecError(f"The grid's {name} has no value: give at least one, or leave it out")
+        check_values(self, _RULES, may_be_empty="tuples")
         object.__setattr__(self, "configurations", tuple(self._combined()))
         for made in self.configurations:
             for name in ("core_buffer", "network_buffer"):
@@ -155,22 +140,13 @@ class Grid:
 
     @staticmethod
     def read(path: Path | None, options: Mapping[str, str | None]) -> Grid:
-        """The grid of a TOML file, if there is one, with what the options say in its place.
+        """The grid of a TOML file, if there is one, with what the options say in its place; see `read_asked`."""
+        return Grid.of(read_asked(path, options), str(path))
 
-        Args:
-            path: Of a file whose keys are the parameters, each a value or a list of them.
-            options: By parameter, values with commas between them; None leaves the file's.
-        """
-        asked = {name: _values(value) for name, value in (_parsed(path) if path is not None else {}).items()}
-        known = parameters()
-        for name in asked:
-            if name not in known:
-                near = nearest(name, known)
-                hint = f"; did you mean {near!r}?" if near else ""
-                raise SpecError(f"{path} has {name!r}, which is no parameter of a grid{hint} ({', '.join(known)})")
-        for name, given in options.items():
-            if given is not None:
-                asked[name] = tuple(_read(name, part.strip()) for part in given.split(","))
+    @staticmethod
+    def of(asked: Asked, where: str) -> Grid:
+        """The grid with these values, which come from there."""
+        check_names(asked, parameters(), where)
         return Grid(**asked)
 
     @property
@@ -195,28 +171,3 @@ class Grid:
 def parameters() -> tuple[str, ...]:
     """Everything that a grid may vary."""
     return tuple(_RULES)
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecError(f"There is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{path} is not valid TOML: {error}") from None
-
-
-def _values(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
-def _read(name: str, text: str) -> Any:
-    """A value from the text of an option: a number where it is one; the rules say whether it fits."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 from handfast.cli.sweep.folder import SweepFolder
-from handfast.cli.sweep.grid import Configuration
-from handfast.cli.sweep.measure import measure
+from handfast.cli.sweep.kinds import AnyConfiguration, measured
 
 
-def run(configurations: Sequence[Configuration], folder: SweepFolder, cores: int, step: Callable[[], None]) -> None:
+def run(configurations: Sequence[AnyConfiguration], folder: SweepFolder, cores: int, step: Callable[[], None]) -> None:
     """Run these configurations, so many at a time; `step` is called whenever one has been written, or may have been."""
 
-    def work(one: Configuration) -> None:
-        folder.write(one, measure(one))
+    def work(one: AnyConfiguration) -> None:
+        folder.write(one, measured(one))
 
     with ThreadPoolExecutor(cores) as threads:
         running = {threads.submit(work, one) for one in configurations}

@@ -20,7 +20,7 @@ _UNITS = {"match_rate": "match rate", "segment": "tuples in a segment", "tuples"
 Row = Mapping[str, Any]
 
 
-def draw(path: Path, rows: Sequence[Row], varied: Sequence[str]) -> None:
+def draw(path: Path, rows: Sequence[Row], varied: Sequence[str], takes: str = "tuples of each stream") -> None:
     """Draw a sweep: one parameter along the axis, one as panels if there are many, the others as lines.
 
     What has no place is a band: the line is the median, and the band goes from the lowest to the highest.
@@ -47,7 +47,7 @@ def draw(path: Path, rows: Sequence[Row], varied: Sequence[str]) -> None:
         axes.grid(alpha=0.3)
         if lined and value == panels[-1]:
             name_lines(axes, ends)
-    grid[0].set_ylabel("tuples of each stream in 1,000 cycles")
+    grid[0].set_ylabel(f"{takes} in 1,000 cycles")
     title = "How many tuples a circuit takes"
     if banded:
         title += f"\nline: median, band: lowest to highest, over {' and '.join(map(_words, banded))}"
@@ -103,7 +103,8 @@ def _said(name: str, value: Any) -> str:
     """A value as the name of a line: words stand for themselves, numbers need their parameter."""
     if isinstance(value, str):
         return value or f"no {_words(name)}"
-    return f"{_words(name)} {value:.0%}" if isinstance(value, float) else f"{_words(name)} {value:,}"
+    said = f"{value:.0%}" if name == _MATCH_RATE else f"{value:g}" if isinstance(value, float) else f"{value:,}"
+    return f"{_words(name)} {said}"
 
 
 def _words(name: str) -> str:

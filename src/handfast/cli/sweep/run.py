@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from handfast.cli.screen import Screen
 from handfast.cli.sweep import picture
-from handfast.cli.sweep.best import HEADINGS, best, cells
 from handfast.cli.sweep.folder import SweepFolder
-from handfast.cli.sweep.grid import Configuration, Grid
+from handfast.cli.sweep.grid import Grid
+from handfast.cli.sweep.kinds import AnyConfiguration, kind_of
+from handfast.cli.sweep.ring_grid import RingGrid
 from handfast.errors import SpecError
 
 SPARK, LOCAL = ENGINES = ("spark", "local")
@@ -22,17 +23,18 @@ class Run(Protocol):
     """What runs configurations and writes each into the folder, so many at a time, and calls `step` as it goes."""
 
     def __call__(
-        self, configurations: Sequence[Configuration], folder: SweepFolder, cores: int, step: Callable[[], None]
+        self, configurations: Sequence[AnyConfiguration], folder: SweepFolder, cores: int, step: Callable[[], None]
     ) -> None: ...
 
 
-def sweep(grid: Grid, out: Path, *, engine: str, cores: int, screen: Screen) -> list[dict[str, Any]]:
+def sweep(grid: Grid | RingGrid, out: Path, *, engine: str, cores: int, screen: Screen) -> list[dict[str, Any]]:
     """Run a grid, and give the rows of all its configurations."""
     if not 1 <= cores <= _MOST_CORES:
         raise SpecError(f"A sweep runs on 1 to {_MOST_CORES:,} cores, not {cores!r}")
     run = _runner(engine)
-    folder = SweepFolder(out)
-    wanted = grid.configurations
+    kind = kind_of(grid)
+    folder = SweepFolder(out, kind)
+    wanted: Sequence[AnyConfiguration] = grid.configurations
     with folder.taken():
         missing = [own for own in wanted if not folder.has(own)]
         there = len(wanted) - len(missing)
@@ -40,14 +42,14 @@ def sweep(grid: Grid, out: Path, *, engine: str, cores: int, screen: Screen) -> 
         if missing:
             _run(run, missing, folder, cores, screen)
         rows = folder.rows(wanted)
-        picture.draw(out / _PICTURE, rows, grid.varied)
+        picture.draw(out / _PICTURE, rows, grid.varied, kind.takes)
     screen.say("for each input the circuit with the fewest cycles:")
-    screen.table(HEADINGS, [cells(row) for row in best(rows)], boxed=False)
+    screen.table(kind.headings, [kind.cells(row) for row in kind.best(rows)], boxed=False)
     screen.say(f"every row is in {folder.runs}/, drawn in {out / _PICTURE}")
     return rows
 
 
-def _run(run: Run, missing: list[Configuration], folder: SweepFolder, cores: int, screen: Screen) -> None:
+def _run(run: Run, missing: list[AnyConfiguration], folder: SweepFolder, cores: int, screen: Screen) -> None:
     with screen.runs(len(missing), "what is there stays: stopped or killed, the sweep goes on from it") as show:
 
         def step() -> None:
