@@ -20,7 +20,13 @@ from handfast.engines.hardware.model.circular import run
 from handfast.errors import SpecError
 
 RINGS_OF = ["--streams", "3,4", "--window", "32", "--match-probability", "0.001,0.02"]
-LINES = 'streams = 3\nwindow = 16\nalgorithm = ["circular", "stashed"]\nstash_size = [4, 64]\nturn = ["round_robin", "highest"]'
+LINES = """
+streams = 3
+window = 16
+algorithm = ["circular", "stashed"]
+stash_size = [4, 64]
+turn = ["round_robin", "highest"]
+"""
 
 
 def invoke(*arguments: str) -> Any:

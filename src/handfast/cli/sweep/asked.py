@@ -28,7 +28,7 @@ def read_asked(path: Path | None, options: Mapping[str, str | None]) -> Asked:
     return asked
 
 
-def check_names(asked: Asked, known: Sequence[str], where: str) -> None:
+def check_names(asked: Asked, known: tuple[str, ...], where: str) -> None:
     """Refuse what is no parameter."""
     for name in asked:
         if name not in known:
