@@ -117,8 +117,9 @@ class HardwareOptions:
                 raise SpecError(f"HardwareOptions({name}=…) is one of {listed}, not {getattr(self, name)!r}")
         if self.admission == DROP and self.network != TREE and self.algorithm != CIRCULAR:
             raise SpecError(
-                "HardwareOptions(admission='drop') drops from the buffers behind the cores, which only a tree has; "
-                f"take HardwareOptions(network='tree'), not {self.network!r}"
+                "HardwareOptions(admission='drop') drops from the buffers behind the cores, which only a tree has, or "
+                f"intermediates of a ring; take HardwareOptions(network='tree'), not {self.network!r}, or for three "
+                "streams and more algorithm='circular'"
             )
         if self.step_every is not None and not _is_number(self.step_every, 1):
             raise SpecError(
