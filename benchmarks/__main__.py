@@ -23,6 +23,7 @@ QUESTIONS = {
     "celljoin": ["--save"],
     "circuit_model": ["--save"],
     "circuit_area": [],
+    "stage_area": ["--save"],
     "circuit_energy": [],
     "circular": [],
     "merging_networks": [],

@@ -11,6 +11,7 @@ them grow faster than the streams.
 from __future__ import annotations
 
 import argparse
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,8 @@ def main() -> None:
         "area": found,
     }
     conclude("stage_area", __doc__, answer, figures, save=asked.save is not None, to=asked.save)
+    if any(worst[kind] > LIMIT for kind in HELD):
+        sys.exit(f"The limit is {LIMIT:.0%}")
 
 
 if __name__ == "__main__":
