@@ -186,19 +186,24 @@ def size_rings(demand: RingDemand, *, clock: float | None, synthesise: bool, res
     rows = [
         (
             f"{own.comparisons:,}",
-            f"{own.paper:,.4g}",
-            f"{own.needed:,.4g}",
+            _mhz(own.paper),
+            _mhz(own.needed),
             f"{own.busy:.0%}",
             *("—" if cells is None else f"{cells:,}" for cells in own.cells),
             "✔ best" if own is chosen else "" if own.meets else "✘",
         )
         for own in found
     ]
-    head = ("comparisons", "MHz [CMJ]", "MHz, model", "stages compare", "LUTs", "registers", "block RAM", "")
+    head = ("at once", "MHz [CMJ]", "MHz, model", "compare", "LUTs", "registers", "RAM", "")
     screen.table(head, rows, boxed=False)
+    screen.say("at once: slots that a stage compares in a cycle; compare: the part of its cycles in which it does so")
     screen.say(f"within reach: {clock:,.0f} MHz, as asked for; ✘ needs more")
     if chosen is None:
         screen.say("none is fast enough; take shorter windows, or a faster device (--clock)")
     if any(own.cells[0] is None for own in found):
         screen.say(f"cells: from {AREA_COMMAND}, which has windows of 16,384; --synthesize counts those of all")
     screen.say("software for many streams: handfast bench multiway measures it on this machine")
+
+
+def _mhz(value: float) -> str:
+    return f"{value:,.2f}" if value < 10 else f"{value:,.0f}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from handfast.cli.sweep.asked import Asked, Rule, check_names, check_values, number, one_of
 from handfast.engines.hardware.circular.shape import RingShape
-from handfast.engines.hardware.circular.workload import PATTERNS, RingStreams
+from handfast.engines.hardware.circular.workload import ONE_KEY, PATTERNS, RingStreams
 from handfast.engines.hardware.options import CIRCULAR, STASHED, TURNS
 from handfast.engines.hardware.stashed.shape import LineShape
 from handfast.errors import SpecError
@@ -122,6 +122,11 @@ class RingGrid:
 
     def __post_init__(self) -> None:
         check_values(self, _RULES, may_be_empty="tuples")
+        if STASHED in self.algorithm and any(own != ONE_KEY for own in self.pattern):
+            raise SpecError(
+                f"The grid's pattern must be {ONE_KEY!r} for algorithm={STASHED!r}, not {self.pattern[0]!r}: pairs "
+                "that are kept are looked up by the key that all streams share"
+            )
         for depth, margin in product(self.network_buffer, self.margin):
             if depth <= margin:
                 raise SpecError(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from handfast.cli.reproduce.circular.experiments import RingJob, run_job
 from handfast.cli.sweep.best import Row, fewest_cycles
 from handfast.cli.sweep.ring_grid import RingConfiguration
-from handfast.engines.hardware.options import STASHED
+from handfast.engines.hardware.options import HIGHEST, STASHED
 
 RING_SCHEMA = pa.schema(
     [
@@ -39,18 +39,7 @@ RING_SCHEMA = pa.schema(
         ("seconds", pa.float64()),  # that the model took
     ]
 )
-RING_HEADINGS = (
-    "streams",
-    "window",
-    "mp",
-    "input",
-    "algorithm",
-    "comparisons",
-    "under way",
-    "cycles",
-    "compare",
-    "wait",
-)
+RING_HEADINGS = ("windows", "mp", "keys", "circuit", "at once", "under way", "cycles", "compare")
 _INPUT = ("streams", "window", "tuples", "match_probability", "pattern")
 _CIRCUIT = (
     "algorithm",
@@ -92,16 +81,15 @@ def _slots(row: Row) -> int:
 
 def ring_cells(row: Row) -> tuple[str, ...]:
     """A row as text, as `RING_HEADINGS` say."""
-    kept = f", {row['stash_size']:,} pairs" if row["algorithm"] == STASHED else f", {row['turn']}"
+    kept = f", {row['stash_size']:,} pairs" if row["algorithm"] == STASHED else ""
+    kept += f", {HIGHEST}" if row["turn"] == HIGHEST else ""
     return (
-        f"{row['streams']}",
-        f"{row['window']:,}",
+        f"{row['streams']} × {row['window']:,}",
         f"{row['match_probability']:g}",
         row["pattern"],
         f"{row['algorithm']}{kept}",
         f"{row['comparisons']:,}",
-        f"{row['in_flight']:,}, queues of {row['stage_buffer']:,}",
+        f"{row['in_flight']:,} + {row['stage_buffer']:,}",
         f"{row['cycles']:,.0f}",
         f"{row['busy']:.0%}",
-        f"{row['waited']:.0%}",
     )
