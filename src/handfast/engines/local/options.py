@@ -68,9 +68,7 @@ class LocalOptions:
         if not _is_positive(self.cores):
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")
         if not _is_positive(self.chain_block):
-            raise SpecError(
-                f"LocalOptions(chain_block=…) must be a positive number, not {self.chain_block!r}"
-            )
+            raise SpecError(f"LocalOptions(chain_block=…) must be a positive number, not {self.chain_block!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))

@@ -121,6 +121,15 @@ class NativeChain:
         self.kernels[number] = self._pairs.scan_address(outer, self.rows, dense=dense, nullable=nullable)
         core.row[memory.WANTED] = 0
 
+    def spread(self) -> None:
+        """Let every core have the same share of what is in the log, the last of each stream's the oldest tuples."""
+        for stream in STREAMS:
+            stop, count = self.log.stops[stream], self.topology.cores
+            for passed, number in enumerate(self.topology.path(stream)):
+                row = self.states[number]
+                row[memory.CAME + stream] = stop - passed * stop // count
+                row[memory.WENT + stream] = row[memory.KEPT + stream] = stop - (passed + 1) * stop // count
+
     # -- what can be read while the cores work ---------------------------------------------------
 
     def entrance(self, end: Side) -> tuple[Words, Words]:

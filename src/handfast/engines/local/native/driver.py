@@ -25,7 +25,7 @@ from handfast.engines.local.native.windows import Windows
 from handfast.engines.local.placement import placement
 from handfast.flow.block import Block
 from handfast.flow.metrics import CoreMetrics
-from handfast.flow.time import Horizon
+from handfast.flow.time import NEVER, Horizon
 from handfast.flow.topology import STREAMS, ChainTopology, Side
 from handfast.plan import Plan
 
@@ -36,15 +36,25 @@ _SPINS = 2_000  # rounds without anything to do after which a core sleeps, where
 class NativeDriver:
     """A handshake chain whose cores work without Python. A match is given once its tuples are at the same core."""
 
-    def __init__(self, plan: Plan, topology: ChainTopology, rows: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        topology: ChainTopology,
+        rows: int,
+        *,
+        capacity: int = _CAPACITY,
+        filled: Sequence[Block] = (),
+    ) -> None:
+        """Start the threads; `filled` are full windows that stand there from the start, as a long run leaves them."""
         cpus = placement(topology.cores).cpus
-        self.chain = chain = NativeChain(
-            plan, topology, capacity=_CAPACITY, rows=rows, spins=_SPINS if None not in cpus else 1
-        )
+        spins = _SPINS if None not in cpus else 1
+        self.chain = chain = NativeChain(plan, topology, capacity=capacity, rows=rows, spins=spins)
         self._merger = Merger(1, in_order=plan.join.spec.in_order)
         self._collector = Collector(plan, chain, partial(self._merger.put, 0))
         self._entering = Entering(chain)
         self._windows = Windows(plan, topology, chain.rows, 1 << BITS)
+        if filled:
+            self._fill(filled)
         self._caller = Bell()
         driver, collector = chain.bells[-2:]
         works = [partial(_core_works, chain, core) for core in chain.cores]
@@ -112,17 +122,29 @@ class NativeDriver:
     def _take(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
         """Write new tuples down, and put into words what the cores are to hear of them and of those that are over."""
         ordered = [block.sorted() if block is not None else None for block in admitted]
+        self._write(ordered)
+        for end, words in self._windows.messages(ordered, horizon):
+            self._entering.put(end, words)
+        self.chain.weigh()
+        self._wake_driver()
+
+    def _write(self, blocks: Sequence[Block | None]) -> None:
+        """Write tuples down: their rows for the collector, and what kernels read for the cores."""
         log = self.chain.log
-        for stream, block in enumerate(ordered):
+        for stream, block in enumerate(blocks):
             if block is not None and len(block):
                 log.release(stream, self.chain.released(stream))
                 self._collector.hold(stream, block)
                 log.append(stream, self.chain.reader.read(stream, block))
         log.enter()
-        for end, words in self._windows.messages(ordered, horizon):
-            self._entering.put(end, words)
-        self.chain.weigh()
-        self._wake_driver()
+
+    def _fill(self, windows: Sequence[Block]) -> None:
+        """Put windows in place, the same share at every core: what they match among each other is not looked for."""
+        self._write(windows)
+        for _ in self._windows.messages(windows, Horizon(NEVER, (0, 0))):
+            pass  # nothing has to be sent: the tuples are there
+        self._entering.sent = list(self.chain.log.stops)
+        self.chain.spread()
 
     def _wake_driver(self) -> None:
         LOOP.wake_up(self.chain.driver, self.chain.rules)
