@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from handfast.connectors.generate import CellJoin, Workload
 from handfast.core.planner import make_plan
@@ -17,8 +18,10 @@ from handfast.engines.local.channel import Bell
 from handfast.engines.local.handshake import HandshakeChain, Message
 from handfast.engines.local.native import memory
 from handfast.engines.local.native.chain import NativeChain
+from handfast.engines.local.native.collector import Collector
 from handfast.engines.local.native.driver import NativeDriver
 from handfast.engines.local.native.loop import LOOP
+from handfast.engines.local.native.memory import Core, Words
 from handfast.flow.batch import as_batch, schema_of
 from handfast.flow.block import HOME, Block
 from handfast.flow.time import Horizon, micros
@@ -27,8 +30,11 @@ from handfast.plan import SCAN, Plan
 from handfast.spec.join import JoinSpec
 
 BLOCK = 256  # tuples of a message
+Step = tuple[Sequence[Block], Horizon]
 _NAMES = ("r", "s")
 _ROOM = 8  # messages in a ring while throughput is measured: little stands before the cores, all of it is work done
+_BATCH = 32  # messages that an action takes one after the other while it is timed
+_LOOKS, _LOOK = 3, 0.0005  # at a chain in which nothing waits, and the seconds between them
 _PROCESS_LEFT, _PROCESS_RIGHT, _FORWARD_S, _FORWARD_R = range(4)
 
 
@@ -91,26 +97,40 @@ class Sliding:
         named = {thread.name: thread for thread in threading.enumerate()}
         self._clocks = [_cpu_clock(named[f"handfast core {number}"]) for number in range(cores)]
 
-    def feed(self, steps: int, rows: int = BLOCK, *, waits: bool = True) -> int:
-        """Feed so many blocks of both streams; how many matches have come meanwhile."""
-        matches = 0
-        for _ in range(steps):
-            blocks = [self._band.block(stream, self._at, rows) for stream in (R, S)]
-            horizon = Horizon(min(block.most_time for block in blocks), (0, 0))
-            feed = self.driver.feed if waits else self.driver.offer
-            matches += sum(batch.num_rows for batch in feed(blocks, horizon))
-            self._at += rows
-        return matches
+    def made(self, steps: int, rows: int = BLOCK) -> list[Step]:
+        """What is to be fed: so many blocks of both streams, each step with the horizon that it brings."""
+        steps_made: list[Step] = []
+        for start in range(self._at, self._at + steps * rows, rows):
+            blocks = [self._band.block(stream, start, rows) for stream in (R, S)]
+            steps_made.append((blocks, Horizon(min(block.most_time for block in blocks), (0, 0))))
+        self._at += steps * rows
+        return steps_made
 
     def measured(self, steps: int) -> Sustained:
-        """Feed so many blocks of both streams and measure; the rings before the cores must be full, and stay so."""
-        before, start, cpu = self._scanned(), time.perf_counter(), self._cpu()
-        matched = sum(core.matched for core in self.driver.metrics())
-        self.feed(steps)
+        """Feed so many blocks of both streams, until all of them have met whom they meet, and measure."""
+        made = self.made(steps)
+        self.rest()
+        before, cpu = self.driver.metrics(), self._cpu()
+        start = time.perf_counter()
+        for blocks, horizon in made:
+            deque(self.driver.feed(blocks, horizon), maxlen=0)
+        self.rest()
         seconds = time.perf_counter() - start
         busiest = max(now - then for now, then in zip(self._cpu(), cpu, strict=True))
-        matches = sum(core.matched for core in self.driver.metrics()) - matched
-        return Sustained(seconds, self._scanned() - before, matches, busiest)
+        after = self.driver.metrics()
+        deque(self.driver.poll(), maxlen=0)
+        pairs, matches = (
+            sum(getattr(now, what) - getattr(then, what) for now, then in zip(after, before, strict=True))
+            for what in ("scanned", "matched")
+        )
+        return Sustained(seconds, pairs, matches, busiest)
+
+    def rest(self) -> None:
+        """Wait until nothing moves."""
+        still = 0
+        while still < _LOOKS:
+            still = 0 if any(core.queued for core in self.driver.metrics()) else still + 1
+            time.sleep(_LOOK)
 
     def behind(self) -> int:
         """How many tuples wait before the first core of their stream."""
@@ -119,23 +139,38 @@ class Sliding:
     def close(self) -> None:
         self.driver.stop()
 
-    def _scanned(self) -> int:
-        return sum(core.scanned for core in self.driver.metrics())
-
     def _cpu(self) -> list[float]:
         return [time.clock_gettime(clock) for clock in self._clocks]
+
+
+def in_turns(
+    band: Band, cores: Sequence[int], *, turns: int, steps: int, rows: int = BLOCK
+) -> dict[int, list[Sustained]]:
+    """What chains of so many cores do, in turns: whatever else the machine does affects all of them alike."""
+    chains = {count: Sliding(band, count, rows=rows) for count in cores}
+    done: dict[int, list[Sustained]] = {count: [] for count in cores}
+    try:
+        for turn in range(turns + 1):
+            for count, sliding in chains.items():
+                measured = sliding.measured(steps)
+                if turn:  # the first only warms up
+                    done[count].append(measured)
+    finally:
+        for sliding in chains.values():
+            sliding.close()
+    return done
 
 
 def keeps_up(band: Band, cores: int, rate: float, seconds: float) -> Iterator[int]:
     """Feed both streams by the clock, at so many tuples a second each; again and again, how many tuples are behind."""
     sliding = Sliding(band, cores, capacity=64)
     try:
+        made = sliding.made(int(rate * seconds / BLOCK))
         due = time.perf_counter()
-        end = due + seconds
-        while due < end:
+        for blocks, horizon in made:
             due += BLOCK / rate
             time.sleep(max(0.0, due - time.perf_counter()))
-            sliding.feed(1, waits=False)
+            deque(sliding.driver.offer(blocks, horizon), maxlen=0)
             yield sliding.behind()
     finally:
         sliding.close()
@@ -175,49 +210,76 @@ class Hop:
         return self.forward + self.take
 
     @property
+    def message(self) -> float:
+        """What a block costs one core beside the scan: the mean of both streams'."""
+        return (self.take + self.forward + self.take_s + self.forward_s + self.acknowledged) / 2
+
+    @property
     def s(self) -> float:
         """Likewise for one of S."""
         return self.forward_s + self.take_s + self.acknowledged
 
 
-def hop(messages: int, rows: int = BLOCK) -> Hop:
-    """What the actions of a hop between two cores whose windows are empty cost; the call from Python is taken off."""
-    chain = _primed(messages, rows)
+def hop(turns: int, rows: int = BLOCK) -> Hop:
+    """What the actions of a hop between two cores whose windows are empty cost: the median of so many turns."""
+    chain = _primed(turns * _BATCH, rows)
     left, right = chain.cores
-    act = LOOP.one_action
 
-    def timed(core: Any, action: int) -> float:
+    def timed(core: Core, action: int) -> float:
         start = time.perf_counter()
-        did = act(core, action)
+        did = LOOP.repeat(core, action, _BATCH)
         seconds = time.perf_counter() - start
-        assert did, "there was something to do"
-        return seconds
+        assert did == _BATCH, "there was something to do"
+        return seconds / _BATCH
 
-    idle = []
-    for _ in range(messages):
-        start = time.perf_counter()
-        act(left, _PROCESS_LEFT)
-        idle.append(time.perf_counter() - start)
+    def sent(ring: Words, core: Core, kind: int) -> None:
+        LOOP.send_all(ring, stops << memory.KIND_BITS | kind, core.row, chain.rules)
+
     costs: dict[str, list[float]] = {name: [] for name in Hop.__dataclass_fields__}
-    for stop in range(rows, rows * messages + 1, rows):
-        word = np.array([stop << memory.KIND_BITS], np.int64)
-        LOOP.send_all(left.from_left, word | memory.TUPLES, left.row, chain.rules)
+    for turn in range(turns):
+        stops = rows * np.arange(turn * _BATCH + 1, (turn + 1) * _BATCH + 1, dtype=np.int64)
+        sent(left.from_left, left, memory.TUPLES)
         timed(left, _PROCESS_LEFT)
         costs["forward"].append(timed(left, _FORWARD_R))
         costs["take"].append(timed(right, _PROCESS_LEFT))
-        LOOP.send_all(right.from_right, word | memory.EXPIRE, right.row, chain.rules)
+        sent(right.from_right, right, memory.EXPIRE)
         costs["expired"].append(timed(right, _PROCESS_RIGHT))
-        LOOP.send_all(right.from_right, word | memory.TUPLES, right.row, chain.rules)
+        sent(right.from_right, right, memory.TUPLES)
         timed(right, _PROCESS_RIGHT)
         costs["forward_s"].append(timed(right, _FORWARD_S))
         costs["take_s"].append(timed(left, _PROCESS_RIGHT))
         costs["acknowledged"].append(timed(right, _PROCESS_LEFT))
-        LOOP.send_all(left.from_left, word | memory.EXPIRE, left.row, chain.rules)
+        sent(left.from_left, left, memory.EXPIRE)
         timed(left, _PROCESS_LEFT)
     for bell in chain.bells:
         bell.close()
-    call = statistics.median(idle)
-    return Hop(**{name: max(0.0, statistics.median(own) - call) for name, own in costs.items()})
+    return Hop(**{name: statistics.median(own) for name, own in costs.items()})
+
+
+def collect_seconds(matches: int) -> float:
+    """What a match costs the collector: to take it from a core, and to make a row of it."""
+    band = Band(4 * BLOCK)
+    plan = band.plan(1)
+    chain = NativeChain(plan, ChainTopology(1), capacity=8, rows=BLOCK)
+    rows: list[pa.RecordBatch] = []
+    collector = Collector(plan, chain, rows.append)
+    for stream in (R, S):
+        block = band.block(stream, 0, band.window)
+        collector.hold(stream, block)
+        chain.log.append(stream, chain.reader.read(stream, block))
+        chain.states[0][memory.CAME + stream] = band.window
+    ring = chain.cores[0].found
+    ring[memory.ENTRIES :] = np.random.default_rng(band.seed).integers(0, band.window, len(ring) - memory.ENTRIES)
+    seconds = []
+    for _ in range(_LOOKS):
+        ring[memory.WRITTEN] += matches
+        start = time.perf_counter()
+        while collector.work():
+            pass
+        seconds.append((time.perf_counter() - start) / matches)
+    for bell in chain.bells:
+        bell.close()
+    return statistics.median(seconds)
 
 
 def hop_in_python(messages: int, rows: int = BLOCK) -> float:
@@ -238,14 +300,13 @@ def hop_in_python(messages: int, rows: int = BLOCK) -> float:
     return statistics.median(seconds)
 
 
-def latency(messages: int, cores: int = 2, rows: int = BLOCK) -> float:
-    """Seconds that a message takes for a hop between threads that are awake, on its way from the driver."""
-    chain = _primed(messages, rows, cores, spins=1 << 30)
-    threads = [threading.Thread(target=LOOP.run, args=(core,)) for core in chain.cores]
-    for thread in threads:
-        thread.start()
+def latency(messages: int, rows: int = BLOCK) -> float:
+    """Seconds from the moment at which a thread sends a message until another that is awake has taken it in."""
+    chain = _primed(messages, rows, 1, spins=1 << 30)
+    thread = threading.Thread(target=LOOP.run, args=(chain.cores[0],))
+    thread.start()
     ring, row = chain.entrance(Side.LEFT)
-    last = chain.states[cores - 1]
+    last = chain.states[0]
     took = []
     for stop in range(rows, rows * messages + 1, rows):
         word = np.array([stop << memory.KIND_BITS | memory.TUPLES], np.int64)
@@ -256,11 +317,10 @@ def latency(messages: int, cores: int = 2, rows: int = BLOCK) -> float:
         took.append(time.perf_counter() - start)
     for bell in chain.bells:
         bell.ring()
-    for thread in threads:
-        thread.join()
+    thread.join()
     for bell in chain.bells:
         bell.close()
-    return statistics.median(took) / cores
+    return statistics.median(took)
 
 
 def _primed(messages: int, rows: int, cores: int = 2, spins: int = 1) -> NativeChain:
@@ -278,5 +338,5 @@ def _primed(messages: int, rows: int, cores: int = 2, spins: int = 1) -> NativeC
             core.row[memory.WANTED] = 1 + number
             chain.compile_wanted(core)
     for core in chain.cores:  # Numba loads what it has compiled with the first call
-        LOOP.one_action(core, _PROCESS_LEFT)
+        LOOP.repeat(core, _PROCESS_LEFT, 1)
     return chain

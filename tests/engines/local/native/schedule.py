@@ -87,7 +87,7 @@ class ScheduledNative:
     def act(self, core: Core, number: int) -> bool:
         """Let a core do one thing, if it can; if it lacks a kernel, make that first."""
         names = ("process_left", "process_right", "forward_s", "forward_r")
-        did = LOOP.one_action(core, number) if self._compiled else getattr(actions, names[number])(core)
+        did = LOOP.repeat(core, number, 1) if self._compiled else getattr(actions, names[number])(core)
         if core.row[memory.WANTED]:
             self.chain.compile_wanted(core)
             return True

@@ -54,7 +54,7 @@ class Loop(NamedTuple):
     """What is compiled here, by name."""
 
     run: Callable[..., Any]
-    one_action: Callable[..., Any]
+    repeat: Callable[..., Any]
     send_all: Callable[..., Any]
     take_pairs: Callable[..., Any]
     fall_asleep: Callable[..., Any]
@@ -101,15 +101,24 @@ def _made(digest: str) -> Loop:
             idle = 0
 
     @compiled
-    def one_action(core: Core, number: Any) -> Any:
-        """One of the actions, by number, in the order of a round."""
+    def repeat(core: Core, action: Any, times: Any) -> Any:
+        """Do one of the actions, by number in the order of a round, up to so many times; how often it did anything."""
         if not digest:
-            return False
-        if number == 0:
-            return process_left(core)
-        if number == 1:
-            return process_right(core)
-        return forward_s(core) if number == 2 else forward_r(core)
+            return 0
+        did = 0
+        while did < times:
+            if action == 0:
+                does = process_left(core)
+            elif action == 1:
+                does = process_right(core)
+            elif action == 2:
+                does = forward_s(core)
+            else:
+                does = forward_r(core)
+            if not does:
+                break
+            did += 1
+        return did
 
     @compiled
     def send_all(ring: Words, words: Any, reader: Words, rules: Words) -> Any:
@@ -176,7 +185,7 @@ def _made(digest: str) -> Loop:
             went[number] = load(rows[number], WENT + stream)
             came[number] = load(rows[number], CAME + stream)
 
-    return Loop(run, one_action, send_all, take_pairs, fall_asleep, stay_awake, wake_up, look)
+    return Loop(run, repeat, send_all, take_pairs, fall_asleep, stay_awake, wake_up, look)
 
 
 LOOP = _made(_sources())
