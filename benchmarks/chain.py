@@ -38,17 +38,20 @@ def hops(turns: int, messages: int) -> dict[str, Any]:
     native = [chain.hop(messages // 32) for _ in range(turns)]
     python = [chain.hop_in_python(messages) for _ in range(turns)]
     ways = [chain.latency(messages) for _ in range(turns)]
+    copies = [chain.copy_seconds(messages) for _ in range(turns)]
     worst = [max(own.r, own.s) for own in native]
     r, s, slow, way = (
         1e6 * statistics.median(own) for own in ([own.r for own in native], [own.s for own in native], python, ways)
     )
     print(f"a hop of {chain.BLOCK} tuples: {r:.2f} µs of R, {s:.2f} µs of S, acknowledged; in Python {slow:.0f} µs")
     print(f"a message from a thread to one that is awake: {way:.2f} µs")
+    print(f"to copy its columns as well would take {statistics.median(copies) * 1e6:.2f} µs")
     return {
         "actions": [asdict(own) for own in native],
         "hop": {"median": statistics.median(worst), "least": min(worst), "most": max(worst), "goal": GOAL_HOP},
         "Python over machine code": asdict(Ratio.of(python, [own.r for own in native])),
         "thread to thread": ways,
+        "to copy the columns": copies,
     }
 
 

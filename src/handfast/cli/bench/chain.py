@@ -20,6 +20,7 @@ from handfast.engines.local.native import memory
 from handfast.engines.local.native.chain import NativeChain
 from handfast.engines.local.native.collector import Collector
 from handfast.engines.local.native.driver import NativeDriver
+from handfast.engines.local.native.log import BITS
 from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import Core, Words
 from handfast.flow.batch import as_batch, schema_of
@@ -277,6 +278,23 @@ def collect_seconds(matches: int) -> float:
         while collector.work():
             pass
         seconds.append((time.perf_counter() - start) / matches)
+    for bell in chain.bells:
+        bell.close()
+    return statistics.median(seconds)
+
+
+def copy_seconds(turns: int, rows: int = BLOCK) -> float:
+    """What it would take to copy a message's columns and times, if every core had a memory of its own."""
+    turns = min(turns, (1 << BITS) // rows)
+    chain = _primed(turns, rows)
+    sources = chain.log.newest(R)
+    targets = [np.zeros(len(own), own.dtype) for own in sources]
+    seconds = []
+    for start in range(0, rows * turns, rows):
+        begin = time.perf_counter()
+        for source, target in zip(sources, targets, strict=True):
+            target[start : start + rows] = source[start : start + rows]
+        seconds.append(time.perf_counter() - begin)
     for bell in chain.bells:
         bell.close()
     return statistics.median(seconds)

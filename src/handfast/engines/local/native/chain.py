@@ -23,7 +23,6 @@ from handfast.kernels.strings import StringTable
 from handfast.plan import Plan
 
 _PAIRS = 1 << 17  # matches that wait for the collector, of each core, at least
-_SPINS = 2_000  # rounds in which a core finds nothing to do before it sleeps: a few tens of microseconds
 _LIBRARY = ctypes.CDLL(None)
 
 
@@ -47,7 +46,7 @@ class NativeChain:
         rows: int,
         sizes: KernelSizes = USUAL,
         bits: int = BITS,
-        spins: int = _SPINS,
+        spins: int = 1,
         pairs: int = _PAIRS,
     ) -> None:
         recipe = Recipe(plan, sizes)

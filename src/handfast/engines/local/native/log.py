@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from handfast.engines.local.native.memory import CHUNK, NULLABLE, SLOTS, STAMPS, STATUSES, VALUES, Words
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.scan import SPARE
-from handfast.kernels.values import addresses
+from handfast.kernels.values import Array, addresses
 
 BITS = 14  # a chunk has so many tuples, as a power of two: it is more than a tile
 
@@ -59,6 +59,11 @@ class Log:
         """The place of a tuple in the order of all; tuples must be stamped."""
         number, at = divmod(position, self._size)
         return sum(int(own[at]) for own in self._held[stream][number].stamps[1:])
+
+    def newest(self, stream: int) -> list[Array]:
+        """The arrays of the chunk that is being written: columns and stamps."""
+        chunk = self._held[stream][self.stops[stream] // self._size - (self.stops[stream] % self._size == 0)]
+        return [*chunk.values, *chunk.stamps]
 
     def _begun(self, stream: int, number: int, columns: Columns) -> _Chunk:
         """A new chunk, with tuples of these types."""
