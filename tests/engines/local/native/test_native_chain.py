@@ -117,6 +117,23 @@ def test_an_idle_chain_sleeps_and_wakes() -> None:
     assert sum(r < s for r in range(0, 20, 2) for s in range(1, 20, 2)) == found
 
 
+def test_rows_that_match_nothing_are_let_go() -> None:
+    spec = hf.JoinSpec(("r", "s"), "r.x < s.x - 1000000", window="1 second", time="ts", lateness="0 seconds")
+    with hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=options(2)) as session:
+        assert isinstance(session.cores, NativeDriver)
+        segments = session.cores._collector._segments
+        for number in range(300):
+            session.push_together({name: table(*range(100 * number, 100 * number + 100)) for name in ("r", "s")})
+        for _ in range(1_000_000):
+            if max(segment.live for segment in segments) < 6_000:  # of 30,000: windows of 1,000, and what is on its way
+                break
+            session.poll()
+        else:
+            raise AssertionError(f"{[segment.live for segment in segments]} rows are kept")
+        assert len(session.cores.chain.log._held[0]) <= 2
+    session.close()
+
+
 def test_a_collector_that_fails_stops_the_session_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options(2))
     session.push("r", table(*range(50)))

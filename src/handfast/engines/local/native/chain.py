@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from handfast.core.recipe import Recipe
+from handfast.core.recipe import Recipe, recipe
 from handfast.engines.local.balance import Cost, relative_costs
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.native import memory
@@ -22,7 +22,7 @@ from handfast.kernels.sizes import USUAL, KernelSizes
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan
 
-_PAIRS = 1 << 17  # matches that wait for the collector, of each core, at least
+_PAIRS = 1 << 15  # matches that wait for the collector, of each core, at least
 _LIBRARY = ctypes.CDLL(None)
 
 
@@ -49,11 +49,11 @@ class NativeChain:
         spins: int = 1,
         pairs: int = _PAIRS,
     ) -> None:
-        recipe = Recipe(plan, sizes)
+        made = recipe(plan) if sizes is USUAL else Recipe(plan, sizes)
         self.topology = topology
         self.rows = min(rows, 1 << bits)
-        self._pairs = recipe.pairing(R, S).kernels
-        self.reader = recipe.reader(StringTable())
+        self._pairs = made.pairing(R, S).kernels
+        self.reader = made.reader(StringTable())
         self._literals = self.reader.literals(self._pairs.literals)
         self._states = memory.shared(memory.ROW * (topology.cores + 2)).reshape(-1, memory.ROW)
         self.bells = [RowBell(row) for row in self._states]

@@ -22,6 +22,7 @@ from handfast.kernels.columns import Columns
 from handfast.plan import Plan
 
 _PAIRS = 1 << 17  # matches that are taken from a core at a time
+_BLOCKS = 16  # that may wait to be stored; with them, what has expired is let go
 _NOWHERE = -1  # the stream of new tuples, where there are none
 
 
@@ -46,6 +47,11 @@ class Collector:
     def hold(self, stream: int, block: Block) -> None:
         """Take in tuples, before any core hears of them."""
         self._blocks.append((stream, block))
+
+    @property
+    def owes(self) -> bool:
+        """Whether there is something to do though nobody may have found anything: many blocks to store, or an order."""
+        return self._ranks or len(self._blocks) >= _BLOCKS
 
     def work(self) -> bool:
         """Take what was found, and make rows of it; whether there was anything."""

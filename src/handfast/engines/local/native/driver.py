@@ -23,6 +23,7 @@ from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import FLUSH, KIND_BITS, RETURN, TUPLES, WANTED, Core, Words
 from handfast.engines.local.native.windows import Windows
 from handfast.engines.local.placement import placement
+from handfast.errors import EngineError
 from handfast.flow.block import Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.time import NEVER, Horizon
@@ -65,7 +66,11 @@ class NativeDriver:
             "handfast driver",
             "handfast collector",
         ]
-        self._crew = Crew(works, chain.bells, self._caller, [*cpus, None, None], names)
+        try:
+            self._crew = Crew(works, chain.bells, self._caller, [*cpus, None, None], names)
+        except EngineError:
+            _close_all(chain.bells)
+            raise
         self._close = weakref.finalize(self, _close, self._crew, chain.bells)
 
     @property
@@ -154,6 +159,8 @@ class NativeDriver:
         # before the matches are taken: all that are found earlier are among them
         passed = self._collector.passed
         yield from self._merger.give(self._merger.collect(), passed)
+        if self._collector.owes:
+            LOOP.wake_up(self.chain.collector, self.chain.rules)
 
 
 class Entering:
@@ -228,5 +235,9 @@ def _watching(bell: RowBell, work: Callable[[], bool]) -> bool:
 def _close(crew: Crew, bells: Sequence[RowBell]) -> None:
     """End every thread, and give back what they slept by."""
     crew.stop()
+    _close_all(bells)
+
+
+def _close_all(bells: Sequence[RowBell]) -> None:
     for bell in bells:
         bell.close()
