@@ -166,6 +166,8 @@ def by_turns(chance: random.Random, *, capacity: int, rows: int) -> Iterator[Bat
         for module in (chain_driver, low_latency):
             patch.setattr(module, "_CAPACITY", capacity)
         patch.setattr(chain_driver, "_ROWS", rows)
+        driver = chain_driver.ChainDriver
+        patch.setattr(chains, "ChainDriver", lambda plan, topology, _: driver(plan, topology, rows))
         try:
             yield baton
         finally:

@@ -31,7 +31,7 @@ from handfast.flow.topology import STREAMS, ChainTopology, Side
 from handfast.plan import Plan
 
 _CAPACITY = 64  # messages in a ring
-_SPINS = 2_000  # rounds without anything to do after which a core sleeps, where every core has a CPU
+_SPINS = 300  # rounds without anything to do after which a core sleeps, where every core has a CPU: some 20 µs
 
 
 class NativeDriver:
