@@ -13,6 +13,7 @@ import pyarrow as pa
 from handfast.engines.local.native import actions, memory
 from handfast.engines.local.native.chain import NativeChain
 from handfast.engines.local.native.collector import Collector
+from handfast.engines.local.native.driver import write_down
 from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import FLUSH, KIND_BITS, Core
 from handfast.engines.local.native.windows import Windows
@@ -61,13 +62,7 @@ class ScheduledNative:
             return False
         admitted, horizon = self._steps.pop(0)
         blocks = [block.sorted() if block is not None else None for block in admitted]
-        log = self.chain.log
-        for stream, block in enumerate(blocks):
-            if block is not None and len(block):
-                log.release(stream, self.chain.released(stream))
-                self.collector.hold(stream, block)
-                log.append(stream, self.chain.reader.read(stream, block))
-        log.enter()
+        write_down(self.chain, self.collector, blocks)
         for end, words in self._windows.messages(blocks, horizon):
             self.unsent[end].extend(map(int, words))
         if not self._steps:

@@ -127,25 +127,15 @@ class NativeDriver:
     def _take(self, admitted: Sequence[Block | None], horizon: Horizon) -> None:
         """Write new tuples down, and put into words what the cores are to hear of them and of those that are over."""
         ordered = [block.sorted() if block is not None else None for block in admitted]
-        self._write(ordered)
+        write_down(self.chain, self._collector, ordered)
         for end, words in self._windows.messages(ordered, horizon):
             self._entering.put(end, words)
         self.chain.weigh()
         self._wake_driver()
 
-    def _write(self, blocks: Sequence[Block | None]) -> None:
-        """Write tuples down: their rows for the collector, and what kernels read for the cores."""
-        log = self.chain.log
-        for stream, block in enumerate(blocks):
-            if block is not None and len(block):
-                log.release(stream, self.chain.released(stream))
-                self._collector.hold(stream, block)
-                log.append(stream, self.chain.reader.read(stream, block))
-        log.enter()
-
     def _fill(self, windows: Sequence[Block]) -> None:
         """Put windows in place, the same share at every core: what they match among each other is not looked for."""
-        self._write(windows)
+        write_down(self.chain, self._collector, windows)
         for _ in self._windows.messages(windows, Horizon(NEVER, (0, 0))):
             pass  # nothing has to be sent: the tuples are there
         self._entering.sent = list(self.chain.log.stops)
@@ -161,6 +151,16 @@ class NativeDriver:
         yield from self._merger.give(self._merger.collect(), passed)
         if self._collector.owes:
             LOOP.wake_up(self.chain.collector, self.chain.rules)
+
+
+def write_down(chain: NativeChain, collector: Collector, blocks: Sequence[Block | None]) -> None:
+    """Write tuples down before any core hears of them: rows for the collector, and what kernels read for the cores."""
+    for stream, block in enumerate(blocks):
+        if block is not None and len(block):
+            chain.log.release(stream, chain.released(stream))
+            collector.hold(stream, block)
+            chain.log.append(stream, chain.reader.read(stream, block))
+    chain.log.enter()
 
 
 class Entering:
