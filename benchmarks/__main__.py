@@ -21,6 +21,7 @@ QUESTIONS = {
     "trigger": [],
     "sequencer": [],
     "celljoin": ["--save"],
+    "chain": ["--save"],
     "circuit_model": ["--save"],
     "circuit_area": [],
     "stage_area": ["--save"],

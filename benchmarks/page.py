@@ -96,6 +96,18 @@ def scaling(result: Result) -> Iterator[Row]:
     yield ratio("latency at half load, p99 over a block's scan", result["figures"]["latency"], most=3)
 
 
+def chain(result: Result) -> Iterator[Row]:
+    hop, sliding = result["hops"]["hop"], result["sliding"]
+    micros = hop["median"] * 1e6
+    yield bounded("a hop of 256 tuples, empty neighbour, µs", micros, f"{micros:.2f}", most=hop["goal"] * 1e6)
+    yield ratio("the same in Python over machine code", result["hops"]["Python over machine code"])
+    yield ratio("two cores over one, both windows slide", sliding["2/1"], least=sliding["2/1"]["goal"])
+    yield ratio("the same by CPU time of the busiest core", sliding["2/1 by CPU time of the busiest core"])
+    for name, own in result.get("by the clock", {}).items():
+        kept = "keeps up" if own["kept up"] else "falls behind"
+        yield Row(f"{name}, fed by the clock, nothing dropped", f"{own['rate']:,.0f} tuples/s/stream: {kept}")
+
+
 def answer(result: Result) -> Iterator[Row]:
     yield Row(result["question"], result["answer"])
 
@@ -108,6 +120,7 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
     "trigger": ("trigger.json", answer),
     "sequencer": ("sequencer.json", answer),
     "streaming peers": ("streaming_peers.json", streaming_peers),
+    "chain": ("chain.json", chain),
     "scaling": ("scaling/scaling.json", scaling),
 }
 

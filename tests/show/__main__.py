@@ -51,6 +51,7 @@ CLAIMS: dict[str, Claim] = {
     "import": claims.light_import,
     "trigger": measured.trigger,
     "chain": claims.chain,
+    "hop": measured.chain,
     "windows": measured.windows,
     "scan": measured.scan,
     "scaling": measured.scaling,

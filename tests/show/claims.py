@@ -177,6 +177,7 @@ def light_import() -> list[Line]:
 def chain() -> list[Line]:
     """The handshake chain: schedules, broken rules, both ways of forwarding."""
     scheduled = run_tests("tests/engines/local/test_handshake.py", "-m", "not slow")
+    native = run_tests("tests/engines/local/native")
     modes = run_tests("tests/engines/local/test_forwarding.py")
     admission = run_tests(
         "tests/engines/local/test_admission_control.py", "tests/engines/local/test_soak.py", "-m", "not slow"
@@ -186,6 +187,14 @@ def chain() -> list[Line]:
     return [
         scheduled.line(name, scheduled.total("schedules"), 500, "schedules"),
         scheduled.line("handshake chain: broken rules caught", scheduled.count("broken_rule"), 10, "rules"),
+        native.line(
+            "the chain in machine code: schedules of 1, 2, 3, 4, 7 cores, as Python and compiled",
+            native.total("schedules in machine code"),
+            400,
+            "schedules",
+        ),
+        native.line("the chain in machine code: broken rules caught", native.count("broken_rule"), 15, "rules"),
+        native.line("the chain in machine code, in threads", native.total("sessions in machine code"), 40, "sessions"),
         modes.line("both forwardings in threads, all local joins", joins, 400, "joins"),
         admission.line("a burst loses no admitted row; soak adds up every second", admission.passed, 18, "tests"),
     ]

@@ -200,6 +200,23 @@ def indexes() -> list[Line]:
     return lines
 
 
+def chain() -> list[Line]:
+    """What a hop of the handshake chain costs, and what two cores do over one while both windows slide."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.json"
+        done = _run([sys.executable, "-m", "benchmarks.chain", "--short", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.chain", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    hop, ratio = result["hops"]["hop"], result["sliding"]["2/1"]
+    cost = f"{hop['median'] * 1e6:.1f} µs"
+    name = "chain: a hop of 256 tuples with an empty neighbour"
+    return [
+        Line(name, cost, f"≤ {hop['goal'] * 1e6:.0f} µs", hop["median"] <= hop["goal"], _said(done)),
+        _at_least("chain: 2 cores over 1, both windows slide, pairs/s", ratio["median"], ratio["goal"]),
+    ]
+
+
 def scaling() -> list[Line]:
     """What the local engine does in a second, by cores."""
     with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,7 @@ class Output:
         self._firsts: list[tuple[Positions, Numbers, Seen]] = []  # of a semi join in order: row, and its match's stamp
 
     def matched(self, new: NewTuples, members: Members) -> Iterator[Block]:
-        """The rows that these matches give."""
+        """The rows that these matches give; all of their members are stored if `new` is of none of their streams."""
         if self._join.spec.how == "semi":
             yield from self._semi(new, members)
             return
@@ -56,7 +56,7 @@ class Output:
         if self._join.gives_pairs:
             members = self._grouped(new, members)
             step = self._step(new)
-            for start in range(0, len(members[new.stream]), step):
+            for start in range(0, _count(members), step):
                 piece = {stream: positions[start : start + step] for stream, positions in members.items()}
                 times = self._at_times(new, piece)
                 rows = {stream: self._rows(new, stream, at) for stream, at in piece.items()}
@@ -135,7 +135,7 @@ class Output:
         Where nobody reads them, all are 0.
         """
         if not self._timed:
-            return np.broadcast_to(np.int64(0), len(members[new.stream]))
+            return np.broadcast_to(np.int64(0), _count(members))
         times = [self._times(new, stream, at) for stream, at in members.items()]
         if self._join.spec.order == ARRIVAL:
             last = np.argmax([np.sum(seen, axis=0) for seen in self._seen(new, members)], axis=0)
@@ -181,6 +181,11 @@ class Output:
         if blocks:
             return blocks[0].batch.schema.types[place]
         return self._plan.arrow[stream].types[place] if self._plan.arrow else pa.null()
+
+
+def _count(members: Members) -> int:
+    """How many matches these are."""
+    return len(next(iter(members.values())))
 
 
 def _taken(block: Block, at: Positions, places: list[int]) -> list[pa.Array]:

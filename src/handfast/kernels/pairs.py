@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.compile import blank, check_kernel, derive_kernel
-from handfast.kernels.compiler.native import Native
+from handfast.kernels.compiler.native import Native, address_of
 from handfast.kernels.compiler.program import Program, Slot
 from handfast.kernels.compiler.scan import SPARE, Form, Scan, scan_kernel, tile_of
 from handfast.kernels.compiler.window import WindowRule
@@ -53,6 +53,29 @@ class PairKernels:
         scan = Scan(shape, slots, counted, outer, form, nullable, windowed)
         return scan_kernel(scan, vectors, self._tiles[1 - outer], self._sizes.target)
 
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The windows of both streams, as kernels take them."""
+        return self._rule.lengths
+
+    @property
+    def rare(self) -> int:
+        """A match in so many pairs, or fewer, is rare."""
+        return self._sizes.rare
+
+    def room(self, rows: int) -> int:
+        """For how many matches there must be room when so many tuples, at most, are tried by `scan_address`."""
+        return max(self._tiles) * self._vectors_for(rows).block
+
+    def scan_address(self, outer: int, rows: int, *, dense: bool, nullable: bool) -> int:
+        """The address of the kernel that tries up to so many tuples of stream `outer`, for whoever calls it himself."""
+        form = Form.DENSE if dense else Form.RARE
+        return address_of(self._scan_kernel(outer, form, nullable, True, self._vectors_for(rows)))
+
+    def _vectors_for(self, rows: int) -> Vectors:
+        vectors = self._sizes.vectors
+        return replace(vectors, block=1) if rows < vectors.block else vectors
+
     def reach(self, side: int, probing: Columns, stored: Columns, oldest: int) -> Ranges:
         """Where the partners of tuples on one side can lie among the stored ones of the other."""
         return reach(self._rule, side, probing, stored.courses or Courses.of(stored), oldest)
@@ -84,9 +107,7 @@ class PairKernels:
         nullable = outers.nullable or inners.nullable
         o_tables, i_tables = _Tables(outers, nullable), _Tables(inners.padded(SPARE), nullable)
         tile = self._tiles[1 - outer]
-        vectors = self._sizes.vectors
-        if len(outers) < vectors.block:
-            vectors = replace(vectors, block=1)
+        vectors = self._vectors_for(len(outers))
         least = tile * vectors.block
         capacity = max(self._sizes.sample, least)
         form = Form.RARE

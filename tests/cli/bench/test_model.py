@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,11 +57,26 @@ def test_a_thousand_cores_are_within_reach() -> None:
     assert carried(COSTLY, 1024, WINDOW) > carried(COSTLY, 256, WINDOW)
 
 
+def test_no_number_of_cores_carries_more_than_the_collector_can_take() -> None:
+    collected = Machine(pair_seconds=1e-9, message_seconds=0.0, block=256, hit_rate=1e-3, collect_seconds=1e-7)
+    limit = math.sqrt(1 / (2 * WINDOW * 1e-3 * 1e-7))
+    assert carried(collected, 1, WINDOW) < limit
+    assert pytest.approx(limit) == carried(collected, 1024, WINDOW)
+    rate = carried(collected, 1024, WINDOW)
+    assert pytest.approx(1) == 2 * rate * rate * WINDOW * 1e-3 * 1e-7  # all of one thread's time
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
-    [((0.0, 0.0, 1), "A pair must cost"), ((1e-9, -1.0, 1), "A message must cost"), ((1e-9, 0.0, 0), "at least 1")],
+    [
+        ((0.0, 0.0, 1), "A pair must cost"),
+        ((1e-9, -1.0, 1), "A message must cost"),
+        ((1e-9, 0.0, 0), "at least 1"),
+        ((1e-9, 0.0, 1, 1.5), "matches by pair must be 0 to 1"),
+        ((1e-9, 0.0, 1, 0.5, -1.0), "cost the collector 0 seconds or more"),
+    ],
 )
-def test_a_machine_checks_itself(values: tuple[float, float, int], said: str) -> None:
+def test_a_machine_checks_itself(values: tuple[Any, ...], said: str) -> None:
     with pytest.raises(SpecError, match=said):
         Machine(*values)
 

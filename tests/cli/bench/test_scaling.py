@@ -23,7 +23,9 @@ def test_the_quick_run_prints_every_figure_and_draws_every_picture(tmp_path: Pat
     ran = CliRunner().invoke(app, ["bench", "scaling", "--quick", "--out", str(tmp_path / "out")])
     assert 0 == ran.exit_code, ran.output
     written = json.loads((tmp_path / "out" / "scaling.json").read_text())
-    assert {"scan 2/1", "index 2/1", "merge/scan", "simd", "slow core", "modelled", "law"} <= written["figures"].keys()
+    figures = {"scan 2/1", "index 2/1", "merge/scan", "merge 2/1", "simd", "slow core", "modelled", "law", "burst"}
+    chains = {"chain 1", "chain 2", "chain 2/1", "model 1", "model 2", "chain 2, 10 minutes", "chain 2, 15 minutes"}
+    assert figures | chains <= written["figures"].keys()
     assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in PICTURES)
     assert "≥ 1.8" in ran.output
     assert "written to" in ran.output

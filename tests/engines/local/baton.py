@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handfast.engines.local import chain_driver, channel, crew, low_latency, merger
+from handfast.engines.local import chain_driver, chains, channel, crew, low_latency, merger
 
 _MOST_STEPS = 60_000  # many times what any run takes
 
@@ -160,11 +160,14 @@ def by_turns(chance: random.Random, *, capacity: int, rows: int) -> Iterator[Bat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(channel, "SimpleQueue", Tokens)
         patch.setattr(crew, "Thread", Thread)
+        patch.setattr(chains, "why_python", lambda plan: "its threads take turns")  # machine code passes no baton on
         for module in (channel, chain_driver, low_latency, merger):
             patch.setattr(module, "deque", Shared)
         for module in (chain_driver, low_latency):
             patch.setattr(module, "_CAPACITY", capacity)
         patch.setattr(chain_driver, "_ROWS", rows)
+        driver = chain_driver.ChainDriver
+        patch.setattr(chains, "ChainDriver", lambda plan, topology, _: driver(plan, topology, rows))
         try:
             yield baton
         finally:

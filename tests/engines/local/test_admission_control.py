@@ -14,6 +14,7 @@ import pytest
 import handfast as hf
 from handfast.core.join_core import JoinCore
 from handfast.engines.local.admission_control import AdmissionControl
+from handfast.engines.local.native import driver as native
 from handfast.judge import oracle
 from tests.judges.rows import multiset, result_of, schemas_of, tables_of
 
@@ -59,18 +60,29 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         free.wait()
         yield from scans(core, new)
 
+    works = native._core_works
+
+    def work(*args: Any) -> bool:
+        free.wait()
+        return works(*args)
+
     monkeypatch.setattr(JoinCore, "_scan", scan)
+    monkeypatch.setattr(native, "_core_works", work)  # a chain in machine code has no JoinCores
     yield free
     free.set()
 
 
 @pytest.mark.parametrize("cores", [1, 3])
-@pytest.mark.parametrize("forwarding", ["low-latency", "handshake"])
+@pytest.mark.parametrize(
+    ("forwarding", "local_join"), [("low-latency", "index"), ("handshake", "index"), ("handshake", "scan")]
+)
 @pytest.mark.parametrize("admission", ["overflow", "shed"])
 def test_a_burst_that_overruns_the_cores_loses_no_admitted_row(
-    stuck: threading.Event, admission: str, forwarding: str, cores: int
+    stuck: threading.Event, admission: str, forwarding: str, local_join: str, cores: int
 ) -> None:
-    options = hf.LocalOptions(cores=cores, forwarding=forwarding, admission=admission, capacity=100)
+    options = hf.LocalOptions(
+        cores=cores, forwarding=forwarding, local_join=local_join, admission=admission, capacity=100
+    )
     session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options)
     pushed, found = [], []
     for k in range(300):

@@ -10,6 +10,7 @@ import pytest
 import handfast as hf
 from handfast.core.segment import Segment
 from handfast.engines.local.chain_driver import Windows
+from handfast.engines.local.native import windows as native
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY
 from handfast.flow.block import Block
 
@@ -73,6 +74,7 @@ def a_driver_that_removes_nothing(patch: pytest.MonkeyPatch) -> None:
         return (message for message in sends(windows, *args) if isinstance(message[1], Block))
 
     patch.setattr(Windows, "messages", messages)
+    patch.setattr(native.Windows, "_expire", lambda *_: False)
 
 
 def cores_that_expire_nothing(patch: pytest.MonkeyPatch) -> None:

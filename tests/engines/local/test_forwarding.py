@@ -92,7 +92,9 @@ def table(*numbers: int) -> pa.Table:
 
 @pytest.mark.parametrize("forwarding", [LOW_LATENCY, HANDSHAKE])
 def test_a_core_that_fails_stops_the_session_with_its_error(forwarding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=3, forwarding=forwarding))
+    # by an index: a chain in machine code has no JoinCores
+    spec = hf.JoinSpec(("r", "s"), "r.x = s.x", window="10 seconds", time="ts", lateness="2 seconds")
+    session = hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=hf.LocalOptions(cores=3, forwarding=forwarding))
     session.push("r", table(*range(50)))
 
     def fail(*_: Any) -> Any:

@@ -163,17 +163,6 @@ class Ratio:
         return f"{self.median:.2f} ({self.low:.2f}–{self.high:.2f})"
 
 
-def message_seconds(pair_seconds: float, *, block: int, blocks: int) -> float:
-    """What a block costs a core of a chain beside the pairs that it tries."""
-    bench = Bench(4 * block)
-    session = bench.session(LocalOptions(forwarding=HANDSHAKE, local_join=SCAN))
-    for start in range(0, block * blocks, block):
-        session.push("s", bench.rows("s", start, block))
-    session.close()
-    (core,) = session.metrics().cores
-    return max(0.0, (core.busy - core.scanned * pair_seconds) / (blocks + 4))
-
-
 # -- latency ---------------------------------------------------------------------------------------------------------
 
 

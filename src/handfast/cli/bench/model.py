@@ -27,13 +27,18 @@ class Machine:
 
     Attributes:
         pair_seconds: What trying one pair costs a core.
-        message_seconds: What taking in one block costs a core beside the scan.
+        message_seconds: What a block costs a core beside the scan: to take it in, to forward it, and to remove it, when
+            that is acknowledged or it expires.
         block: Tuples in a block.
+        hit_rate: Matches by pair.
+        collect_seconds: What a match costs the collector, of which there is one for all cores.
     """
 
     pair_seconds: float
     message_seconds: float
     block: int
+    hit_rate: float = 0.0
+    collect_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.pair_seconds < math.inf:
@@ -41,6 +46,11 @@ class Machine:
         if not 0 <= self.message_seconds < math.inf:
             raise SpecError(f"A message must cost zero seconds or more, not {self.message_seconds!r}")
         _at_least(1, self.block, "A block's number of tuples")
+        if not 0 <= self.hit_rate <= 1 or not 0 <= self.collect_seconds < math.inf:
+            raise SpecError(
+                f"The matches by pair must be 0 to 1, and a match cost the collector 0 seconds or more, not "
+                f"{self.hit_rate!r} and {self.collect_seconds!r}"
+            )
 
 
 # -- rates ---------------------------------------------------------------------------------------
@@ -62,6 +72,14 @@ def sustained(machine: Machine, topology: ChainTopology, window_seconds: float) 
 
     Both streams have that rate, and both windows are `window_seconds` long.
     """
+    rate = _of_cores(machine, topology, window_seconds)
+    collecting = 2 * window_seconds * machine.hit_rate * machine.collect_seconds
+    # the collector is one thread, however many cores there are
+    return min(rate, math.sqrt(1 / collecting)) if collecting else rate
+
+
+def _of_cores(machine: Machine, topology: ChainTopology, window_seconds: float) -> float:
+    """The highest rate at which the simulated cores keep up."""
     # Neither the scans nor the messages alone may take all the time. The bisection begins above that, so that it is
     # the simulation that finds the limit.
     limit = square_root_law(machine, topology.cores, window_seconds)

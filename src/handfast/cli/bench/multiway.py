@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from handfast.cli.bench import plots, ring
 from handfast.cli.bench.measure import Ratio, in_turns, quantile
-from handfast.cli.bench.scaling import Report, setting
+from handfast.cli.bench.report import Report
+from handfast.cli.bench.scaling import setting
 from handfast.cli.screen import Screen
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import LocalOptions

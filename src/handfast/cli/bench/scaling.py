@@ -11,7 +11,7 @@ import os
 import platform
 import statistics
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.cli.bench import balance, model, plots
+from handfast.cli.bench import balance, model, papers, plots
+from handfast.cli.bench.chain import BLOCK, Sustained
 from handfast.cli.bench.measure import (
     Ratio,
     Speed,
@@ -28,11 +29,11 @@ from handfast.cli.bench.measure import (
     compare,
     in_turns,
     latency,
-    message_seconds,
     quantile,
     scan_speed,
     speed,
 )
+from handfast.cli.bench.report import MINUTES_15, QUICK, WHOLE, Report, Size
 from handfast.cli.bench.workload import Bench
 from handfast.cli.screen import Screen
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY, LocalOptions
@@ -41,39 +42,9 @@ from handfast.flow.topology import ChainTopology
 from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.plan import INDEX, LOCAL_JOINS, MERGE, SCAN
 
-MINUTES_15 = 900.0
 PAPER = {8: 1_400.0}  # [HSJ §5.4], 15-minute windows, on 2.2 GHz Opterons: the one rate that is printed as a number
-_BLOCK = 256  # tuples of a message in a chain
+_WIDE = f"{USUAL.vectors.lanes} lanes"
 MODELLED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How much is run: enough to measure, or only enough to see that it runs."""
-
-    turns: int
-    samples: int
-    scan_window: int
-    blocks: int
-    latencies: int
-    slow_window: int
-
-
-WHOLE = Size(turns=5, samples=80, scan_window=800_000, blocks=12, latencies=300, slow_window=60_000)
-QUICK = Size(turns=2, samples=4, scan_window=100_000, blocks=3, latencies=40, slow_window=6_400)
-
-
-@dataclass
-class Report:
-    """What was measured, as it is printed and written down."""
-
-    setting: dict[str, Any]
-    lines: list[tuple[str, str, str]] = field(default_factory=list)  # what, figure, goal
-    figures: dict[str, Any] = field(default_factory=dict)
-
-    def add(self, what: str, figure: str, goal: str = "", values: Mapping[str, Any] | None = None) -> None:
-        self.lines.append((what, figure, goal))
-        self.figures.update(values or {})
 
 
 def run(folder: Path, *, quick: bool, screen: Screen) -> Report:
@@ -91,25 +62,30 @@ def run(folder: Path, *, quick: bool, screen: Screen) -> Report:
     with screen.waiting("matches are compared before anything is timed"):
         _check(cores)
     with screen.waiting("throughput by cores"):
-        scans = _scaling(report, bench, cores, size)
+        _scaling(report, bench, cores, size)
     with screen.waiting("an indexed band join"):
         _indexed(report, bench, size)
     with screen.waiting("local joins, and SIMD"):
         joins = _local_joins(report, bench, size)
+        _merge_by_cores(report, bench, size)
         simd = _simd(report, bench, size)
+    with screen.waiting("the chain, while both windows slide"):
+        chains = papers.sustained(report, size)
     with screen.waiting("balance"):
         _balance(report, size)
     with screen.waiting("latency"):
         waits = _latency(report, size)
     with screen.waiting("the model up to 1,024 cores"):
-        machine = _machine(report, scans[1], size)
+        machine = papers.machine(report, simd[_WIDE], chains[1], size)
+        papers.validated(report, machine, chains)
         rates = {n: model.sustained(machine, ChainTopology(n), MINUTES_15) for n in MODELLED}
         law = {n: model.square_root_law(machine, n, MINUTES_15) for n in MODELLED}
     report.figures["modelled"], report.figures["law"] = rates, law
     report.add(
         "modelled, 1,024 cores", f"{rates[1024]:,.0f} tuples/s/stream, {rates[1024] / law[1024]:.0%} of the square root"
     )
-    _draw(folder, scans, rates, law, joins, simd, waits, size.scan_window)
+    papers.burst(report)
+    _draw(folder, chains, rates, law, joins, simd, waits, size.scan_window)
     (folder / "scaling.json").write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
     _print(report, folder, screen)
     return report
@@ -139,7 +115,7 @@ def _check(cores: list[int]) -> None:
     checked(Bench(1_000, domain=1_000), [*every, *handshake], block=500)
 
 
-def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict[int, list[Speed]]:
+def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> None:
     options = {str(n): LocalOptions(cores=n, local_join=SCAN) for n in cores}
     speeds = {int(n): own for n, own in compare(bench, options, block=1024, blocks=size.samples).items()}
     one = [own.pairs_per_second for own in speeds[1]]
@@ -157,7 +133,6 @@ def _scaling(report: Report, bench: Bench, cores: list[int], size: Size) -> dict
     report.add("scan, 2 cores over 1, pairs/s", str(ratio), "≥ 1.8", values={"scan 2/1": asdict(ratio)})
     printed = ", ".join(f"{rate:,.0f} tuples/s/stream with {n} cores" for n, rate in PAPER.items())
     report.add("the paper's, at 15 min", f"{printed}; CellJoin, with 8 SPEs: 750, or 1,000 when tuned")
-    return speeds
 
 
 def _indexed(report: Report, bench: Bench, size: Size) -> None:
@@ -184,16 +159,24 @@ def _local_joins(report: Report, bench: Bench, size: Size) -> dict[str, float]:
     return rates
 
 
-def _simd(report: Report, bench: Bench, size: Size) -> dict[str, float]:
+def _merge_by_cores(report: Report, bench: Bench, size: Size) -> None:
+    options = {str(n): LocalOptions(cores=n, local_join=MERGE) for n in (1, 2)}
+    speeds = compare(bench, options, block=16_384, blocks=size.blocks)
+    one, two = ([own.tuples_per_second for own in speeds[n]] for n in ("1", "2"))
+    ratio = Ratio.of(two, one)
+    report.add("merge join, 2 cores over 1 [000 Fig. 9]", str(ratio), values={"merge 2/1": asdict(ratio)})
+
+
+def _simd(report: Report, bench: Bench, size: Size) -> dict[str, list[Speed]]:
     runs = {
-        f"{vectors.lanes} lanes": partial(scan_speed, bench, KernelSizes(vectors), block=256, blocks=size.blocks)
-        for vectors in (Vectors(lanes=1), USUAL.vectors)
+        name: partial(scan_speed, bench, KernelSizes(vectors), block=BLOCK, blocks=size.blocks)
+        for name, vectors in (("1 lane", Vectors(lanes=1)), (_WIDE, USUAL.vectors))
     }
     turns = in_turns(runs, size.turns)
     (_, one), (_, wide) = turns.items()
     ratio = Ratio.of([own.pairs_per_second for own in wide], [own.pairs_per_second for own in one])
     report.add("SIMD over one lane, one core", str(ratio), values={"simd": asdict(ratio)})
-    return {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in turns.items()}
+    return turns
 
 
 def _balance(report: Report, size: Size) -> None:
@@ -219,7 +202,7 @@ def _balance(report: Report, size: Size) -> None:
 
 def _latency(report: Report, size: Size) -> dict[str, NDArray[np.float64]]:
     bench = Bench(size.scan_window // 4, domain=1_000)
-    turns = [latency(bench, cores=2, block=_BLOCK, blocks=size.latencies) for _ in range(size.turns)]
+    turns = [latency(bench, cores=2, block=BLOCK, blocks=size.latencies) for _ in range(size.turns)]
     scans, worst = [own.scan for own in turns], max(own.stolen for own in turns)
     tails = [quantile(own.low_latency, 0.99) for own in turns]
     ratio = Ratio.of(tails, scans)
@@ -243,33 +226,21 @@ def _latency(report: Report, size: Size) -> dict[str, NDArray[np.float64]]:
     return waits
 
 
-def _machine(report: Report, scans: list[Speed], size: Size) -> model.Machine:
-    """What a pair, and a message beside its pairs, cost one core."""
-    pair = statistics.median(own.seconds / own.pairs for own in scans)
-    message = statistics.median(message_seconds(pair, block=_BLOCK, blocks=200) for _ in range(size.turns))
-    machine = model.Machine(pair_seconds=pair, message_seconds=message, block=_BLOCK)
-    report.add(
-        "for the model, measured",
-        f"{pair * 1e9:.3f} ns a pair, {machine.message_seconds * 1e6:.0f} µs a message of {_BLOCK} tuples",
-        values={"machine": asdict(machine)},
-    )
-    return machine
-
-
 def _draw(
     folder: Path,
-    scans: dict[int, list[Speed]],
+    chains: Mapping[int, list[Sustained]],
     rates: dict[int, float],
     law: dict[int, float],
     joins: dict[str, float],
-    simd: dict[str, float],
+    simd: Mapping[str, list[Speed]],
     waits: dict[str, NDArray[np.float64]],
     window: int,
 ) -> None:
-    measured = {n: statistics.median(own.rate(MINUTES_15) for own in speeds) for n, speeds in scans.items()}
+    measured = {n: statistics.median(own.rate(MINUTES_15) for own in runs) for n, runs in chains.items()}
     plots.scaling(folder / "scaling.png", measured, rates, law, PAPER, "15 minutes")
     label = f"new tuples/s against a window of {window:,}"
-    plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, simd)
+    lanes = {name: statistics.median(own.tuples_per_second for own in speeds) for name, speeds in simd.items()}
+    plots.bars(folder / "simd.png", "Effect of SIMD on the scan, one core", label, lanes)
     plots.bars(folder / "local-joins.png", "Local joins of a band, one core", label, joins)
     plots.latency(folder / "latency.png", waits)
     seen = model.bubble(ChainTopology(12), window=240, burst=800)

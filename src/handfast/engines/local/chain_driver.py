@@ -31,7 +31,7 @@ _ROWS = 256  # tuples in a block, at most: what moves, what is stored, what is r
 class ChainDriver:
     """A handshake chain with a thread for every core. A match is given once its tuples have come to the same core."""
 
-    def __init__(self, plan: Plan, topology: ChainTopology) -> None:
+    def __init__(self, plan: Plan, topology: ChainTopology, rows: int | None = None) -> None:
         self._bell = Bell()
         self.chain = HandshakeChain(plan, topology, capacity=_CAPACITY, driver=self._bell)
         self._merger = Merger(topology.cores, in_order=plan.join.spec.in_order)
@@ -41,7 +41,7 @@ class ChainDriver:
         bells = [core.bell for core in self.chain.cores]
         self._crew = Crew(works, bells, self._bell, placement(topology.cores).cpus)
         weakref.finalize(self, self._crew.stop)
-        self._windows = Windows(plan, topology, _ROWS)
+        self._windows = Windows(plan, topology, rows or _ROWS)
         # for each end of the chain, messages for which there was no room yet
         self._unsent: dict[Side, deque[Message]] = {end: deque() for end in Side}
 

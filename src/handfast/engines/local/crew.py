@@ -1,10 +1,11 @@
-"""The crew: one thread for each core. When a core fails all threads stop, and the next call gets its error."""
+"""The crew: threads for cores and for whoever else works. When one fails all stop, and the next call gets its error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Thread, current_thread
 from time import perf_counter
+from typing import Protocol
 
 from handfast.engines.local.channel import Bell
 from handfast.engines.local.placement import pin
@@ -13,18 +14,38 @@ from handfast.errors import EngineError
 Work = Callable[[], bool]  # does something, if there is anything to do
 
 
+class Wakes(Protocol):
+    """What a thread sleeps by."""
+
+    def ring(self) -> None:
+        """Wake the sleeper, or keep it from falling asleep."""
+        ...
+
+    def wait(self) -> None:
+        """Sleep until someone has rung."""
+        ...
+
+
 class Crew:
     """Threads that work as long as there is something to do, and sleep until their bell rings."""
 
-    def __init__(self, works: Sequence[Work], bells: Sequence[Bell], driver: Bell, cpus: Sequence[int | None]) -> None:
+    def __init__(
+        self,
+        works: Sequence[Work],
+        bells: Sequence[Wakes],
+        driver: Bell,
+        cpus: Sequence[int | None],
+        names: Sequence[str] = (),
+    ) -> None:
         self._bells = bells
+        names = names or [f"handfast core {number}" for number in range(len(works))]
         self._driver = driver
         self._stopped = False
         self._error: BaseException | None = None
         self.idle = [0.0] * len(works)
         self._threads = [
-            Thread(target=self._run, args=(number, work, cpu), name=f"handfast core {number}", daemon=True)
-            for number, (work, cpu) in enumerate(zip(works, cpus, strict=True))
+            Thread(target=self._run, args=(number, work, cpu), name=name, daemon=True)
+            for number, (work, cpu, name) in enumerate(zip(works, cpus, names, strict=True))
         ]
         try:
             for thread in self._threads:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from handfast.core.bounded import run_bounded, slices
 from handfast.core.join_core import JoinCore
 from handfast.core.routing.router import Router
-from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.chains import chain_words, make_chain
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.placement import pinned_threads, placement
 from handfast.engines.local.planning import finder_of
@@ -35,7 +35,10 @@ def described(plan: Plan) -> tuple[str, str] | None:
     """How the cores run, in words, and why; None for a single core that runs in the caller's thread."""
     if plan.cores == 1 and not plan.routing.is_handshake:
         return None
-    return f"{plan.cores} thread{'s' * (plan.cores > 1)}", placement(plan.cores).reason
+    reason = placement(plan.cores).reason
+    if plan.routing.is_handshake:
+        reason = f"{reason}; {chain_words(plan)}"
+    return f"{plan.cores} thread{'s' * (plan.cores > 1)}", reason
 
 
 def sampled(plan: Plan, tables: Mapping[str, pa.Table], options: LocalOptions) -> tuple[str, str] | None:
@@ -66,7 +69,7 @@ def _blocks(plan: Plan, tables: Mapping[str, pa.Table]) -> Sequence[Block | None
 def join_tables(plan: Plan, tables: Mapping[str, pa.Table], options: LocalOptions) -> pa.Table:
     """The matches of bounded inputs."""
     blocks = _blocks(plan, tables)
-    rows = _by_handshake(plan, blocks) if plan.routing.is_handshake else _divided(plan, blocks, options)
+    rows = _by_handshake(plan, blocks, options) if plan.routing.is_handshake else _divided(plan, blocks, options)
     schema = result_schema(plan.join, {name: table.schema for name, table in tables.items()})
     return pa.Table.from_batches(narrowed(rows, schema), schema)
 
@@ -92,9 +95,9 @@ def _share_joined(plan: Plan, share: Sequence[Sequence[Block]], options: LocalOp
             finder.stop()
 
 
-def _by_handshake(plan: Plan, blocks: Sequence[Block | None]) -> Iterator[pa.RecordBatch]:
+def _by_handshake(plan: Plan, blocks: Sequence[Block | None], options: LocalOptions) -> Iterator[pa.RecordBatch]:
     """The matches of a handshake chain that is fed in order."""
-    cores = ChainDriver(plan, ChainTopology(plan.cores))
+    cores = make_chain(plan, ChainTopology(plan.cores), options.chain_block)
     try:
         for arrivals, horizon in slices(plan, [[b] if b is not None else [] for b in blocks]):
             feed = cores.finish if horizon.time == END else cores.feed

@@ -23,6 +23,8 @@ class LocalOptions:
             stored at one; a match is given at once. "handshake": two streams pass each other along a chain of cores,
             as in the paper; a match is given when both of its tuples have come to the same core. The result is the
             same.
+        chain_block: With forwarding="handshake", how many tuples of a stream a message carries at the most. 1 forwards
+            tuple by tuple.
         algorithm: How a core joins three to 16 streams. "plain": the partners of new tuples are sought in one window
             after the other. "circular": the streams' windows are stages of a ring, each with a thread of its own, and
             new tuples go round it, as in Circular-MJ. "stashed": the first stage has two windows and keeps the pairs
@@ -46,6 +48,7 @@ class LocalOptions:
 
     cores: int = 1
     forwarding: str = LOW_LATENCY
+    chain_block: int = 256
     algorithm: str | None = None
     stage_buffer: int = 4
     stash_size: int | None = None
@@ -64,6 +67,8 @@ class LocalOptions:
     def __post_init__(self) -> None:
         if not _is_positive(self.cores):
             raise SpecError(f"LocalOptions(cores=…) must be a positive number, not {self.cores!r}")
+        if not _is_positive(self.chain_block):
+            raise SpecError(f"LocalOptions(chain_block=…) must be a positive number, not {self.chain_block!r}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from handfast.core.describe import describe
 from handfast.engines.local.admission_control import AdmissionControl
-from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.chains import make_chain
 from handfast.engines.local.cores import Cores
 from handfast.engines.local.engine import described
 from handfast.engines.local.fitting import fitting
@@ -333,5 +333,5 @@ class Session:
 def _make_cores(plan: Plan, options: LocalOptions) -> Cores:
     """The cores of a join, with the forwarding that its plan asks for."""
     if plan.routing.is_handshake:
-        return ChainDriver(plan, ChainTopology(plan.cores))
+        return make_chain(plan, ChainTopology(plan.cores), options.chain_block)
     return LowLatency(plan, options)

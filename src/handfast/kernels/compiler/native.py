@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import sha256
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 import llvmlite
 from llvmlite import binding, ir
@@ -17,6 +18,7 @@ from handfast.kernels.target import Target, host
 
 Native = Callable[..., int]
 
+_addresses: WeakKeyDictionary[Native, int] = WeakKeyDictionary()
 _COMPILING = Lock()  # LLVM is not for several threads at a time
 
 
@@ -27,6 +29,11 @@ def load(module: ir.Module, signatures: dict[str, int], target: Target | None = 
     """
     with _COMPILING:
         return _load(str(module), tuple(signatures.items()), target or host())
+
+
+def address_of(native: Native) -> int:
+    """Where the code of a function lies, for machine code that calls it; alive as long as the function is."""
+    return _addresses[native]
 
 
 @lru_cache(maxsize=512)
@@ -42,8 +49,10 @@ def _load(text: str, signatures: tuple[tuple[str, int], ...], target: Target) ->
     engine.finalize_object()
     functions: dict[str, Native] = {}
     for name, words in signatures:
-        native = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * words)(engine.get_function_address(name))
+        address = engine.get_function_address(name)
+        native = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * words)(address)
         functions[name] = _keeping(native, engine)
+        _addresses[functions[name]] = address
     return functions
 
 
