@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import StringType, StructType
 
 from handfast.engines.spark.arrivals import admit, gather, read_blocks
 from handfast.engines.spark.blocks import BlockStore
@@ -19,6 +20,7 @@ from handfast.engines.spark.bounded import Run
 from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.pack import for_cores, for_one_core
 from handfast.engines.spark.packed import Packed, as_batch, as_frame
+from handfast.engines.spark.residents import settle
 from handfast.engines.spark.rows import LATE, RefusedRows, pack_rows
 from handfast.flow.admission import Admission
 from handfast.flow.block import Block
@@ -27,6 +29,8 @@ from handfast.flow.punctuation import Punctuation
 from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, LastHeard, Progress
 from handfast.plan import Plan
+
+_STATE = StructType().add("sequencer", StringType()).add("about", StringType())  # not as text, which Spark would parse
 
 
 class SequenceProcessor(StatefulProcessor):
@@ -39,7 +43,7 @@ class SequenceProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        self._state = handle.getValueState("sequencer", "sequencer string, about string")
+        self._state = handle.getValueState("sequencer", _STATE)
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
@@ -62,6 +66,7 @@ class SequenceProcessor(StatefulProcessor):
         for refused in (*arrivals.refused, *late_rows):
             yield as_frame([for_one_core(self._plan.cores, refused)])
         self._remember(admission, stamper, before)
+        settle()
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
