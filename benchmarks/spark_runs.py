@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
@@ -157,3 +159,32 @@ def over(slow: Sequence[float], fast: Sequence[float]) -> dict[str, float]:
 
 def shown(ratio: dict[str, float]) -> str:
     return str(Ratio(**{name: ratio[name] for name in ("median", "low", "high")}))
+
+
+def heap() -> float:
+    """Bytes of live objects on the JVM's heap, after a collection of the others."""
+    (java,) = (own for own in processes() if Path(f"/proc/{own}/comm").read_text() == "java\n")
+    said = subprocess.run(["jcmd", str(java), "GC.class_histogram"], capture_output=True, text=True, check=True)
+    return float(said.stdout.splitlines()[-1].split()[2])
+
+
+def workers() -> float:
+    """Bytes of memory that Spark's Python workers have to themselves."""
+    total = 0
+    for own in processes():
+        if b"pyspark" in Path(f"/proc/{own}/cmdline").read_bytes():
+            private = re.findall(r"Private_\w+: +(\d+) kB", Path(f"/proc/{own}/smaps_rollup").read_text())
+            total += 1_024 * sum(map(int, private))
+    return float(total)
+
+
+def processes() -> list[int]:
+    """This process's children, their children, and so on."""
+    parents = {
+        int(own.parent.name): int(own.read_text().rpartition(")")[2].split()[1])
+        for own in Path("/proc").glob("[0-9]*/stat")
+    }
+    found = [os.getpid()]
+    for one in found:
+        found.extend(child for child, parent in parents.items() if parent == one)
+    return found[1:]

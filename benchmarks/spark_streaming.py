@@ -1,19 +1,17 @@
 """What does a trigger of a streaming join on Spark cost, beside Spark's own join: large, small, the first, the last?
 
-Full windows over both streams, which arrive and expire. Spark's own join of equal keys is its stream-stream join; for a
-band, which it refuses, space is cut into cells, and a row of one stream is copied into every cell near its own. They run on
-Spark's default state store, and on RocksDB. All queries read the same files and write nothing; what they find is compared
-with DuckDB first. Then they take turns: a first turn, while the JVM compiles and the windows fill, does not count, nor
-does the first trigger of a turn, while the query starts. First triggers are those of fresh processes, in turns. A run over
-fifty windows shows whether state, heap and trigger time stay what they were after three.
+Full windows over both streams, which arrive and expire. Spark's own join of equal keys is its stream-stream join. For
+a band, which it refuses, space is cut into cells, and a row of one stream is copied into every cell near its own. They
+run on Spark's default state store, and on RocksDB. All queries read the same files and write nothing; what they find is
+compared with DuckDB first. Then they take turns: a first turn, while the JVM compiles and the windows fill, does not
+count, nor do the first triggers of a turn, while the query starts. First triggers are those of fresh processes, in
+turns. A run over fifty windows shows whether state, heap and trigger time stay what they were after three.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import statistics
 import subprocess
 import sys
@@ -24,11 +22,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import handfast as hf
-from benchmarks.spark_runs import Frames, Streaming, over, session, sessions, shown, state_of
+from benchmarks.spark_runs import Frames, Streaming, heap, over, session, sessions, shown, state_of, workers
 from benchmarks.trigger import setting
 from handfast.connectors.generate import CellJoin, Workload
 
@@ -87,11 +85,14 @@ def matches(name: str, frames: Frames, seconds: int = SECONDS) -> DataFrame:
 def cells(r: DataFrame, s: DataFrame, width: int) -> tuple[DataFrame, DataFrame]:
     """Rows with the cell that they lie in; those of `s` once for every cell that a partner can lie in."""
 
-    def near(column: str) -> str:
-        return f"explode(sequence(cast(floor(({column} - {NEAR}) / {width}) AS int), cast(floor(({column} + {NEAR}) / {width}) AS int)))"
+    def cell(place: str) -> str:
+        return f"cast(floor(({place}) / {width}) AS int)"
 
-    own = {name: F.expr(f"cast(floor({column} / {width}) AS int)") for name, column in (("cx", "x"), ("cy", "y"))}
-    return r.withColumns(own), s.withColumn("cx", F.expr(near("x"))).withColumn("cy", F.expr(near("y")))
+    def near(column: str) -> Column:
+        return F.expr(f"explode(sequence({cell(f'{column} - {NEAR}')}, {cell(f'{column} + {NEAR}')}))")
+
+    placed = r.withColumns({"cx": F.expr(cell("x")), "cy": F.expr(cell("y"))})
+    return placed, s.withColumn("cx", near("x")).withColumn("cy", near("y"))
 
 
 def _close(seconds: int) -> str:
@@ -200,32 +201,6 @@ def long(spark: SparkSession, folder: Path, name: str) -> dict[str, Any]:
     return {"by ten windows": by_ten, "last over first": growth}
 
 
-def heap() -> float:
-    """Bytes of live objects on the JVM's heap, after a collection of the others."""
-    (java,) = (own for own in processes() if Path(f"/proc/{own}/comm").read_text() == "java\n")
-    said = subprocess.run(["jcmd", str(java), "GC.class_histogram"], capture_output=True, text=True, check=True)
-    return float(said.stdout.splitlines()[-1].split()[2])
-
-
-def workers() -> float:
-    """Bytes of memory that Spark's Python workers have to themselves."""
-    total = 0
-    for own in processes():
-        if b"pyspark" in Path(f"/proc/{own}/cmdline").read_bytes():
-            private = re.findall(r"Private_\w+: +(\d+) kB", Path(f"/proc/{own}/smaps_rollup").read_text())
-            total += 1_024 * sum(map(int, private))
-    return float(total)
-
-
-def processes() -> list[int]:
-    """This process's children, their children, and so on."""
-    parents = {int(own.parent.name): int(own.read_text().rpartition(")")[2].split()[1]) for own in Path("/proc").glob("[0-9]*/stat")}
-    found = [os.getpid()]
-    for one in found:
-        found.extend(child for child, parent in parents.items() if parent == one)
-    return found[1:]
-
-
 # -- the answer ------------------------------------------------------------------------------------------------------
 
 
@@ -249,10 +224,15 @@ def goals(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
         queries = result["fresh"]["queries"]
         for what, most in (("trigger s", GOALS["first"]), ("all s", None)):
             slow, fast = ([turn[what] for turn in queries[name]] for name in (EQUAL, NATIVE))
-            found[f"a fresh session's first trigger, {what[:-2]}: {EQUAL} ÷ {NATIVE}"] = over(slow, fast) | {"most": most}
+            found[f"a fresh session's first trigger, {what[:-2]}: {EQUAL} ÷ {NATIVE}"] = over(slow, fast) | {
+                "most": most
+            }
     for name, own in result.get("long", {}).items():
         for what, growth in own["last over first"].items():
-            found[f"{name}, after {WINDOWS} windows ÷ after {EARLY}: {what}"] = {"median": growth, "most": GOALS["later"]}
+            found[f"{name}, after {WINDOWS} windows ÷ after {EARLY}: {what}"] = {
+                "median": growth,
+                "most": GOALS["later"],
+            }
     return found
 
 
@@ -274,8 +254,9 @@ def report(result: dict[str, Any]) -> str:
     )
     small = result["goals"][f"{SMALL} a trigger: {EQUAL} ÷ {NATIVE}"]
     answer = (
-        f"A trigger of {LARGE} takes Spark's own join by cells {shown(band)} times as long as the band, and its own join "
-        f"{shown(equality)} times as long as the equality; one of {SMALL} takes the equality {shown(small)} times as long as Spark's"
+        f"A trigger of {LARGE} takes Spark's own join by cells {shown(band)} times as long as the band, and its join "
+        f"of equal keys {shown(equality)} times as long as the equality; one of {SMALL} takes the equality "
+        f"{shown(small)} times as long as Spark's own join"
     )
     print(f"\n{answer}")
     return answer

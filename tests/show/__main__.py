@@ -55,6 +55,7 @@ CLAIMS: dict[str, Claim] = {
     "scan": measured.scan,
     "scaling": measured.scaling,
     "spark-multiway": measured.spark_multiway,
+    "spark-streaming": measured.spark_streaming,
     "multiway": measured.multiway,
 }
 

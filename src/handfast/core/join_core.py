@@ -95,11 +95,13 @@ class JoinCore:
         return core
 
     def follow(self, manifest: Manifest, load: Callable[[str], Block]) -> bool:
-        """Come to the state of a manifest if no more has changed than this: first blocks have gone, last ones have come.
+        """Come to a manifest's state, if no more has changed than this: first blocks have gone, last ones have come.
 
         False where that is not all, as where blocks were merged: this core is of no use then, and one must be restored.
         """
-        stay = [_staying(segment.blocks, wanted) for segment, wanted in zip(self._segments, manifest.blocks, strict=True)]
+        stay = [
+            _staying(segment.blocks, wanted) for segment, wanted in zip(self._segments, manifest.blocks, strict=True)
+        ]
         if None in stay:
             return False
         blocks = [[load(id_) for id_ in ids] for ids in manifest.blocks]

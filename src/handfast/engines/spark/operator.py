@@ -40,8 +40,8 @@ from handfast.flow.time import END, NEVER, Horizon, LastHeard
 from handfast.plan import Plan
 
 FIRST = 0  # the core that counts the rows that came in: the punctuations tell all cores the same number
-# The names of state and columns are those of every checkpoint there is: they stay ("attention": LastHeard). Not as text,
-# which Spark would have to parse, twice for every state of every core in every batch.
+# The names of state and columns are those of every checkpoint there is: they stay ("attention": LastHeard). Not as
+# text, which Spark would have to parse, twice for every state of every core in every batch.
 _STATE = StructType().add("manifest", BinaryType())
 _STATE = _STATE.add("attention", StringType()).add("metrics", StringType()).add("about", StringType())
 
