@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, StringType, StructType
 
+from handfast.engines.spark.deferred import BLOCKS
 from handfast.errors import InternalError
 from handfast.flow.block import Block
-
-_ID, _BLOCK = StructType().add("id", StringType()), StructType().add("block", BinaryType())  # as text Spark parses them
 
 _known: WeakValueDictionary[str, Block] = WeakValueDictionary()
 
@@ -25,7 +23,7 @@ class BlockStore:
     """The blocks in the state of one core, or of the sequencer."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getMapState("blocks", _ID, _BLOCK)
+        self._state = handle.getMapState(*BLOCKS)
 
     def load(self, id_: str) -> Block:
         """A block by its id."""

@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, StringType, StructType
 
 from handfast.core.bounded import sorted_slices
 from handfast.core.join_core import JoinCore
@@ -27,6 +26,7 @@ from handfast.engines.spark.arrivals import Arrivals, admit, gather
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.deferred import VALUE_OF_CORE
 from handfast.engines.spark.kept import Kept, KeptCores, Owner, owner_of
 from handfast.engines.spark.output import OutputRow, as_frame, measure
 from handfast.engines.spark.residents import settle
@@ -40,10 +40,6 @@ from handfast.flow.time import END, NEVER, Horizon, LastHeard
 from handfast.plan import Plan
 
 FIRST = 0  # the core that counts the rows that came in: the punctuations tell all cores the same number
-# The names of state and columns are those of every checkpoint there is: they stay ("attention": LastHeard). Not as
-# text, which Spark would have to parse, twice for every state of every core in every batch.
-_STATE = StructType().add("manifest", BinaryType())
-_STATE = _STATE.add("attention", StringType()).add("metrics", StringType()).add("about", StringType())
 
 _cores = KeptCores()
 
@@ -65,7 +61,7 @@ class JoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        self._state = handle.getValueState("core", _STATE)
+        self._state = handle.getValueState(*VALUE_OF_CORE)
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import StringType, StructType
 
 from handfast.engines.spark.arrivals import admit, gather, read_blocks
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.bounded import Run
 from handfast.engines.spark.checkpoint import about, check
+from handfast.engines.spark.deferred import VALUE_OF_SEQUENCER
 from handfast.engines.spark.pack import for_cores, for_one_core
 from handfast.engines.spark.packed import Packed, as_batch, as_frame
 from handfast.engines.spark.residents import settle
@@ -30,8 +30,6 @@ from handfast.flow.stamper import Stamper
 from handfast.flow.time import END, NEVER, Horizon, LastHeard, Progress
 from handfast.plan import Plan
 
-_STATE = StructType().add("sequencer", StringType()).add("about", StringType())  # not as text, which Spark would parse
-
 
 class SequenceProcessor(StatefulProcessor):
     """Admits tuples, holds them until their place is final, stamps them and sends them to their cores."""
@@ -43,7 +41,7 @@ class SequenceProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        self._state = handle.getValueState("sequencer", _STATE)
+        self._state = handle.getValueState(*VALUE_OF_SEQUENCER)
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
