@@ -17,6 +17,7 @@ QUESTIONS = {
     "windows": ["--save"],
     "multiway": ["--save"],
     "spark_multiway": ["--save"],
+    "spark_streaming": ["--save"],
     "streaming_peers": ["--save"],
     "trigger": [],
     "sequencer": [],

@@ -82,6 +82,11 @@ def spark_multiway(result: Result) -> Iterator[Row]:
             yield ratio(f"by a key, {rows} of each stream a trigger: times as fast as {peer}", times, least=least)
 
 
+def spark_streaming(result: Result) -> Iterator[Row]:
+    for name, own in result["goals"].items():
+        yield ratio(name, own, least=own.get("least"), most=own.get("most"))
+
+
 def streaming_peers(result: Result) -> Iterator[Row]:
     for own in result["runs"]:
         least = None if own["form"] == "band" else result["goal"]
@@ -117,6 +122,7 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
     "windows": ("windows.json", windows),
     "multiway": ("multiway.json", multiway),
     "spark multiway": ("spark_multiway.json", spark_multiway),
+    "spark streaming": ("spark_streaming.json", spark_streaming),
     "trigger": ("trigger.json", answer),
     "sequencer": ("sequencer.json", answer),
     "streaming peers": ("streaming_peers.json", streaming_peers),

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import handfast as hf
+from benchmarks.spark_runs import Frames, Streaming, compare, over, session, sessions, shown
 from benchmarks.trigger import setting
-from handfast.cli.bench.measure import Ratio
 from handfast.connectors.generate import CellJoin, Workload
 
 GOAL = 2.0
@@ -56,10 +53,6 @@ COMPARED = {  # RocksDB takes Spark's own joins so long that it waits for small 
 SHORT = {"100,000 rows": ("handfast", "native")}
 BATCHES = (("by key", KEY, BATCH_ROWS), ("by a band", BAND, BAND_ROWS))
 CHOSEN = "r.id, s.id, t.id, match_time"
-HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-Frames = dict[str, DataFrame]
 
 
 def spec(join: Join) -> hf.JoinSpec:
@@ -72,6 +65,11 @@ def table(stream: str, start: int, stop: int) -> pa.Table:
     workload = Workload(CellJoin(domain=KEYS), seed=SEED + STREAMS.index(stream), rate=RATE)
     rows = workload.table("r", start, stop)
     return pa.table({"id": rows["id"], "ts": rows["ts"], "k": rows["x"], "x": rows["y"].cast(pa.float64())})
+
+
+def found_by(name: str, frames: Frames) -> DataFrame:
+    """What a query finds, by its name."""
+    return hf.join(frames, spec(QUERIES[name])) if name.startswith("handfast") else chained(frames)
 
 
 # -- Spark's own joins -----------------------------------------------------------------------------------------------
@@ -117,79 +115,7 @@ def right(tables: dict[str, pa.Table], join: Join) -> pa.Table:
         return connection.sql(query + " AND ".join([*join, *apart])).to_arrow_table()
 
 
-def compare(name: str, expected: pa.Table, found: pa.Table) -> int:
-    """How many rows there are; a result that is not the expected one, row by row, is refused."""
-    by = [(column, "ascending") for column in expected.column_names]
-    same = found.cast(expected.schema).sort_by(by).equals(expected.sort_by(by))
-    assert same and len(expected), f"{name} finds {len(found)} matches, which are not the {len(expected)} of DuckDB"
-    return len(found)
-
-
 # -- the runs --------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Streaming:
-    """Queries over the same files, with so many rows of each stream in a trigger."""
-
-    sessions: dict[str, SparkSession]
-    folder: Path
-    rows: int
-    files: int = 0
-    turns: dict[str, list[list[int]]] = field(default_factory=dict)  # ms of every trigger that counts
-    state: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def write_files(self, triggers: int) -> None:
-        for number in range(self.files, self.files + triggers):
-            for name in STREAMS:
-                path = self.folder / name / f"{number:05d}.parquet"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                pq.write_table(table(name, number * self.rows, (number + 1) * self.rows), path)
-                os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in the order of their times
-        self.files += triggers
-
-    def query(self, name: str, sink: str) -> list[int]:
-        """Run a query over the files it has not read yet; the ms of its triggers."""
-        spark, frames = self.sessions[name], {}
-        for stream in STREAMS:
-            path = str(self.folder / stream)
-            schema = spark.read.parquet(path).schema
-            frames[stream] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
-        matches = hf.join(frames, spec(QUERIES[name])) if name.startswith("handfast") else chained(frames)
-        home = self.folder / f"{name} to {sink}"
-        writer = matches.writeStream.format(sink).option("checkpointLocation", str(home / "checkpoint"))
-        if sink != "noop":
-            writer = writer.option("path", str(home / "output"))
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        progress = [p for p in query.recentProgress if p["numInputRows"] == len(STREAMS) * self.rows]
-        operators = progress[-1]["stateOperators"]
-        self.state[name] = {
-            "rows": sum(own["numRowsTotal"] for own in operators),
-            "bytes": sum(own["memoryUsedBytes"] for own in operators),
-        }
-        return [p["durationMs"]["triggerExecution"] for p in progress]
-
-    def check(self) -> dict[str, int]:
-        """Compare what every query finds in the first files with what is right."""
-        self.write_files(CHECKED)
-        tables = {name: table(name, 0, CHECKED * self.rows) for name in STREAMS}
-        found = {}
-        for name, spark in self.sessions.items():
-            self.query(name, "parquet")
-            output = spark.read.parquet(str(self.folder / f"{name} to parquet" / "output"))
-            found[name] = compare(name, right(tables, QUERIES[name]), output.toArrow())
-        return found
-
-    def turn(self, *, counts: bool) -> None:
-        """Let every query have its turn over new files."""
-        triggers = 1 + TIMED if counts else 2 + SECONDS * RATE // self.rows  # until the windows are full
-        self.write_files(triggers if counts else triggers - self.files)
-        for name in self.sessions:
-            times = self.query(name, "noop")
-            assert len(times) == triggers, f"{name} had {len(times)} triggers"
-            if counts:
-                self.turns.setdefault(name, []).append(times[1:])
 
 
 def batch(spark: SparkSession, folder: Path, join: Join, rows: int, turns: int) -> dict[str, Any]:
@@ -222,13 +148,9 @@ def batch(spark: SparkSession, folder: Path, join: Join, rows: int, turns: int) 
 # -- the answer ------------------------------------------------------------------------------------------------------
 
 
-def over(times: dict[str, list[float]]) -> dict[str, Any]:
-    """How many times as long as handfast Spark's own joins take: the median over the turns, and quartiles."""
-    return {name: asdict(Ratio.of(own, times["handfast"])) for name, own in times.items() if "native" in name}
-
-
-def shown(ratio: dict[str, float]) -> str:
-    return str(Ratio(**ratio))
+def times_as_fast(times: dict[str, list[float]]) -> dict[str, Any]:
+    """How many times as long as handfast Spark's own joins take."""
+    return {name: over(own, times["handfast"]) for name, own in times.items() if "native" in name}
 
 
 def streaming_figures(bench: Streaming, matches: dict[str, int]) -> dict[str, Any]:
@@ -239,13 +161,13 @@ def streaming_figures(bench: Streaming, matches: dict[str, int]) -> dict[str, An
         low, median, high = statistics.quantiles(triggers, n=4, method="inclusive")
         figures[name] = {"ms": median, "quartiles": [low, high], "turns": by_turn[name], "state": bench.state[name]}
     about = {"rows_per_stream_and_trigger": bench.rows, "checked matches": matches, "queries": figures}
-    return about | {"times as fast as": over(by_turn)}
+    return about | {"times as fast as": times_as_fast(by_turn)}
 
 
 def batch_figures(found: dict[str, Any]) -> dict[str, Any]:
     spent = found.pop("seconds")
     figures = {name: {"seconds": statistics.median(own), "turns": own} for name, own in spent.items()}
-    return found | {"queries": figures, "times as fast as": over(spent)}
+    return found | {"queries": figures, "times as fast as": times_as_fast(spent)}
 
 
 def report(streaming: dict[str, Any], batches: dict[str, Any], seconds: float) -> str:
@@ -274,38 +196,14 @@ def report(streaming: dict[str, Any], batches: dict[str, Any], seconds: float) -
     return answer
 
 
-def sessions(folder: Path) -> dict[str, SparkSession]:
-    """A session for every query: they share the JVM, and differ in their settings."""
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master(f"local[{CORES}]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "6g")  # Spark's default store keeps its state on the heap, in two versions
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", str(CORES))
-        .config("spark.local.dir", f"{folder}/local")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    own = {name: spark.newSession() for name in QUERIES}
-    for name in QUERIES:
-        if name != "native":
-            hf.configure(own[name], cores=CORES, quiet=True)
-    stores = {name: one.conf.get("spark.sql.streaming.stateStore.providerClass") for name, one in own.items()}
-    assert {name: HDFS if name == "native" else ROCKSDB for name in QUERIES} == stores
-    return own
-
-
 def streaming_part(own: dict[str, SparkSession], folder: Path, rows: int, turns: int) -> dict[str, Any]:
     """Check the queries, let them take turns, and give the figures."""
-    bench = Streaming(own, folder, rows)
-    matches = bench.check()
+    bench = Streaming(own, folder, rows, table, STREAMS, found_by)
+    matches = bench.check(CHECKED, lambda name, tables: right(tables, QUERIES[name]))
     print(f"{rows:,} rows: every query finds what DuckDB finds: {matches}", flush=True)
-    bench.turn(counts=False)
+    bench.warm_up(2 + SECONDS * RATE // rows)  # until the windows are full
     for turn in range(turns):
-        bench.turn(counts=True)
+        bench.turn(TIMED)
         last = (f"{name} {statistics.median(times[-1]):.0f} ms" for name, times in bench.turns.items())
         print(f"turn {turn + 1} of {turns}: {', '.join(last)}", flush=True)
     return streaming_figures(bench, matches)
@@ -332,7 +230,8 @@ def main() -> None:
             asked.save.write_text(json.dumps(about | setting() | figures, indent=1, ensure_ascii=False) + "\n")
 
     with tempfile.TemporaryDirectory() as folder:
-        own = sessions(Path(folder))
+        spark = session(Path(folder), CORES)
+        own = sessions(spark, QUERIES, ("native",), CORES)
         for title, names in (SHORT if asked.short else COMPARED).items():
             compared = {name: own[name] for name in names}
             streaming[title] = streaming_part(compared, Path(folder) / title, TRIGGERS[title], asked.turns)
@@ -340,7 +239,7 @@ def main() -> None:
         for title, join, rows in () if asked.short else BATCHES:
             batches[title] = batch_figures(batch(own["handfast"], Path(folder), join, rows, asked.turns))
             save()
-        own["handfast"].stop()
+        spark.stop()
 
 
 if __name__ == "__main__":

@@ -100,6 +100,54 @@ def test_a_core_restored_from_its_blocks_after_every_step_goes_on_the_same(seed:
     assert case.expected_at_close() == _restored_every_step(case)
 
 
+def _by_turns(case: Case, chance: random.Random) -> tuple[Counter[tuple[Any, ...]], int]:
+    """The result of cores that take turns, each of which follows the state since its own, if it can; how often it can.
+
+    Some run a step in vain, whose outcome is thrown away: these are ahead of the state when their next turn comes.
+    """
+    store: dict[str, bytes] = {}
+    manifest: Manifest | None = None
+    cores: list[JoinCore | None] = [None, None]
+    result: Counter[tuple[Any, ...]] = Counter()
+    followed = 0
+
+    def load(id_: str) -> Block:
+        return Block.decode(store[id_])
+
+    for admitted, horizon, plan in _steps(case):
+        for _ in range(2 if chance.random() < 0.3 else 1):
+            turn = chance.randrange(2)
+            core = cores[turn]
+            if core is None or manifest is None:
+                core = JoinCore(plan) if manifest is None else JoinCore.restore(plan, manifest, load)
+            elif core.follow(manifest, load):
+                followed += 1
+                assert manifest == core.manifest(manifest.progress)
+            else:
+                core = JoinCore.restore(plan, manifest, load)
+            given = core.step(admitted, horizon)
+            batches = list(by_rank(given) if case.spec.in_order else given)
+            cores[turn] = core
+        for batch in batches:
+            result += multiset(result_of(pa.Table.from_batches([batch])))
+        store = {block.id: block.encoded for block in core.blocks()}
+        manifest = Manifest.decode(core.manifest(Progress.start(len(case.streams))).encode())
+        manifest = replace(manifest, fingerprint=plan.fingerprint)
+    return result, followed
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cores_that_take_turns_and_follow_each_other_find_what_one_finds(seed: int) -> None:
+    case = _any_case(seed)
+    assert case.expected_at_close() == _by_turns(case, random.Random(seed))[0]
+
+
+def test_cores_that_take_turns_mostly_need_not_be_restored() -> None:
+    cases = [_any_case(seed) for seed in range(30)]
+    followed = sum(_by_turns(case, random.Random(seed))[1] for seed, case in enumerate(cases))
+    assert followed > 0.3 * sum(len(case.steps) for case in cases)
+
+
 def test_rows_held_for_the_order_that_were_lost_at_a_restart_would_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Manifest, "encode", lambda self, encode=Manifest.encode: encode(replace(self, held=())))
     cases = [case for case in map(_any_case, range(120)) if case.join.gives_unmatched and case.spec.in_order]

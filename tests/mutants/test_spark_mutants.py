@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -14,9 +13,12 @@ import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.core.join_core import JoinCore
+from handfast.core.manifest import Manifest
 from handfast.core.planner import make_plan
 from handfast.engines.spark import arrivals, blocks, operator, pack, sequence
 from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.kept import KeptCores
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.output import METRICS, total
 from handfast.engines.spark.pack import SEQUENCER, Pack
@@ -273,41 +275,24 @@ def rows_at_the_door_counted_by_every_core(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(operator, "FIRST", Everyone())
 
 
-class Careless(OrderedDict[str, Any]):
-    """A cache that gives any core for the one that is asked for."""
-
-    def pop(self, key: str, default: Any = None) -> Any:
-        return self.popitem()[1] if self else default
-
-
-class Sticky(OrderedDict[str, Any]):
-    """A cache that keeps a core while it runs."""
-
-    def pop(self, key: str, default: Any = None) -> Any:
-        return self.get(key, default)
-
-
-def _caches(patch: pytest.MonkeyPatch, kind: type[OrderedDict[str, Any]]) -> None:
-    be = Workers.be
-
-    def with_cache(self: Workers, number: int) -> None:
-        be(self, number)
-        known = self._caches[number]
-        if not isinstance(known[0], kind):
-            self._caches[number] = (kind(known[0]), known[1])
-            be(self, number)
-
-    patch.setattr(Workers, "be", with_cache)
+@mutant
+def a_kept_core_taken_though_its_digest_differs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(JoinCore, "follow", lambda self, manifest, load: True)
 
 
 @mutant
-def a_cached_core_taken_though_its_digest_differs(patch: pytest.MonkeyPatch) -> None:
-    _caches(patch, Careless)
+def a_core_kept_while_it_runs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KeptCores, "take", lambda self, owner: self._kept.get(owner))
 
 
 @mutant
-def a_core_left_in_the_cache_while_it_runs(patch: pytest.MonkeyPatch) -> None:
-    _caches(patch, Sticky)
+def a_core_that_follows_with_the_marks_that_it_had(patch: pytest.MonkeyPatch) -> None:
+    follow = JoinCore.follow
+
+    def forgetful(self: JoinCore, manifest: Manifest, load: Any) -> bool:
+        return follow(self, replace(manifest, marks=tuple(("",) * len(own) for own in manifest.blocks)), load)
+
+    patch.setattr(JoinCore, "follow", forgetful)
 
 
 @mutant

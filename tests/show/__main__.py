@@ -56,6 +56,7 @@ CLAIMS: dict[str, Claim] = {
     "scan": measured.scan,
     "scaling": measured.scaling,
     "spark-multiway": measured.spark_multiway,
+    "spark-streaming": measured.spark_streaming,
     "multiway": measured.multiway,
     "stage-area": measured.stage_area,
 }

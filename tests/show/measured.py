@@ -248,6 +248,24 @@ def spark_multiway() -> list[Line]:
     return [_at_least("3 streams on Spark, Spark's own two joins ÷ handfast, a trigger", ratio, result["goal"])]
 
 
+def spark_streaming() -> list[Line]:
+    """Triggers on Spark beside Spark's own joins: large, small, the first, the last of fifty windows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spark_streaming.json"
+        done = _run([sys.executable, "-m", "benchmarks.spark_streaming", "--short", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.spark_streaming", f"exit {done.returncode}", "runs", False, _said(done))]
+        goals = json.loads(path.read_text())["goals"]
+    lines = []
+    for name, own in goals.items():
+        if own.get("least") is not None:
+            lines.append(_at_least(f"Spark, {name}", own["median"], own["least"]))
+        if own.get("most") is not None:
+            passed = own["median"] <= own["most"]
+            lines.append(Line(f"Spark, {name}", f"{own['median']:.2f}", f"≤ {own['most']}", passed, _said(done)))
+    return lines
+
+
 def _at_least(name: str, figure: float, goal: float) -> Line:
     return Line(name, f"{figure:.2f}", f"≥ {goal}", figure >= goal)
 

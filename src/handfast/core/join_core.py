@@ -94,6 +94,33 @@ class JoinCore:
         core._held.blocks = [load(id_) for id_ in manifest.held]
         return core
 
+    def follow(self, manifest: Manifest, load: Callable[[str], Block]) -> bool:
+        """Come to a manifest's state, if no more has changed than this: first blocks have gone, last ones have come.
+
+        False where that is not all, as where blocks were merged: this core is of no use then, and one must be restored.
+        """
+        stay = [
+            _staying(segment.blocks, wanted) for segment, wanted in zip(self._segments, manifest.blocks, strict=True)
+        ]
+        if None in stay:
+            return False
+        blocks = [[load(id_) for id_ in ids] for ids in manifest.blocks]
+        for stream, marks in enumerate(manifest.marks_of(blocks)):
+            segment, kept = self._segments[stream], set(map(id, stay[stream] or ()))
+            # no range of positions begins before the first block: what has gone is not met again, whatever the reason
+            segment.expire(lambda block, kept=kept: id(block) not in kept)  # type: ignore[misc]
+            start = len(kept)
+            for block, settled in zip(blocks[stream][start:], marks[start:], strict=True):
+                new = self._columns_of(stream, block, settled)
+                if self._must_keep_values(new):
+                    return False
+                self._store(new)
+            segment.marks = marks
+            segment.drop()
+        self._held.blocks = [load(id_) for id_ in manifest.held]
+        self._renew()
+        return True
+
     def _forget(self) -> None:
         self._strings = StringTable()
         self._reader = self._recipe.reader(self._strings)
@@ -238,3 +265,12 @@ class JoinCore:
             self._store_anew([segment.blocks for segment in before], [segment.marks for segment in before])
             if self._finder is not None:
                 self._finder.moved(before, self._segments)
+
+
+def _staying(blocks: Sequence[Block], wanted: Sequence[str]) -> Sequence[Block] | None:
+    """The last of these blocks, if they are the first wanted ones; None if more than the first have gone."""
+    ids = [block.id for block in blocks]
+    for start in range(len(ids)):
+        if ids[start:] == list(wanted[: len(ids) - start]):
+            return blocks[start:]
+    return None if ids else blocks

@@ -207,9 +207,9 @@ class WatchedProcessor(operator.JoinProcessor):
             operator.forget()
         yield from super().handleInputRows(key, rows, timerValues)
 
-    def _recall(self) -> Any:
-        cached = {id(core) for core in operator._cores.values()}
-        recalled = super()._recall()
+    def _recall(self, owner: Any) -> Any:
+        cached = {id(core) for core in operator._cores.cores}
+        recalled = super()._recall(owner)
         run = Run(*task(), os.getpid(), id(recalled[-1]) in cached)
         with (self._folder / f"run-{time.monotonic_ns()}-{os.getpid()}").open("w") as file:
             json.dump(asdict(run), file)

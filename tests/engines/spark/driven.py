@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +18,7 @@ from handfast.core.manifest import Manifest
 from handfast.core.planner import make_plan
 from handfast.engines.spark import blocks, operator
 from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.kept import KeptCores
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.output import MATCHES
 from handfast.engines.spark.pack import Pack
@@ -42,7 +43,7 @@ class State:
     def contents(self) -> tuple[Any, ...]:
         return self.value, self.blocks
 
-    def getValueState(self, name: str, schema: str) -> State:
+    def getValueState(self, name: str, schema: Any) -> State:
         return self
 
     getMapState = lambda self, name, key, value: self  # noqa: E731
@@ -96,7 +97,7 @@ class Workers:
     """The caches of several worker processes."""
 
     def __init__(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._caches = [(OrderedDict(), WeakValueDictionary()) for _ in range(count)]
+        self._caches = [(KeptCores(), WeakValueDictionary()) for _ in range(count)]
         self._monkeypatch = monkeypatch
 
     def be(self, number: int) -> None:

@@ -367,15 +367,15 @@ def test_a_core_restored_from_its_blocks_goes_on_as_the_one_that_was_not(monkeyp
     tables = [{stream: seconds(step.get(stream, [])) for stream in ("r", "s")} for step in timeline]
     asked = make_plan(join.bind(schemas_of(tables[0])), 1)
     lasting, restored = State(), State()
+    workers = Workers(2, monkeypatch)
     for number, step in enumerate(tables):
         rows = arrivals(asked, step, 0)
+        workers.be(0)
         once = run(asked, lasting, rows)
-        kept = operator._cores.copy()
+        workers.be(1)
         operator.forget()
         assert once == run(asked, restored, rows)
         assert lasting.contents() == restored.contents(), f"after batch {number}"
-        operator._cores.clear()
-        operator._cores.update(kept)
     held = [Block.decode(lasting.blocks[id_]) for id_ in manifest_of(lasting).blocks[0]]
     assert [1, 8, 1] == [len(block) for block in held]  # at 30, the eight, at 13
 

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+from handfast.engines.spark.deferred import BLOCKS
 from handfast.errors import InternalError
 from handfast.flow.block import Block
 
@@ -22,7 +23,7 @@ class BlockStore:
     """The blocks in the state of one core, or of the sequencer."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getMapState("blocks", "id string", "block binary")
+        self._state = handle.getMapState(*BLOCKS)
 
     def load(self, id_: str) -> Block:
         """A block by its id."""

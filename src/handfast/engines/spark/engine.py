@@ -12,6 +12,7 @@ from handfast.core.planner import make_plan
 from handfast.core.recipe import recipe
 from handfast.engines.spark.bounded import run_core
 from handfast.engines.spark.columns import arrow_schema, numbered, result_schema, schema_of
+from handfast.engines.spark.deferred import VALUE_OF_CORE, VALUE_OF_SEQUENCER, Deferred
 from handfast.engines.spark.metrics import metrics, observed
 from handfast.engines.spark.operator import JoinProcessor
 from handfast.engines.spark.output import MATCHES, OUTPUT, is_of, unpack
@@ -48,7 +49,10 @@ def join(frames: dict[str, Any], spec: JoinSpec) -> Any:
         packed = _sequenced(packed, laid_out, streaming=streaming)
     if streaming:
         output = packed.groupBy(CORE).transformWithStateInPandas(
-            JoinProcessor(laid_out), outputStructType=OUTPUT, outputMode="Append", timeMode="None"
+            Deferred(JoinProcessor(laid_out), VALUE_OF_CORE),
+            outputStructType=OUTPUT,
+            outputMode="Append",
+            timeMode="None",
         )
         output = observed(output, laid_out.digest)
         matches = output.where(is_of(MATCHES)).mapInArrow(unpack, schema)
@@ -65,7 +69,10 @@ def _sequenced(packed: Any, laid_out: Plan, *, streaming: bool) -> Any:
     """The packed rows, every tuple stamped with its place in the order of all; one task sees them all."""
     if streaming:
         return packed.groupBy(CORE).transformWithStateInPandas(
-            SequenceProcessor(laid_out), outputStructType=PACKED, outputMode="Append", timeMode="None"
+            Deferred(SequenceProcessor(laid_out), VALUE_OF_SEQUENCER),
+            outputStructType=PACKED,
+            outputMode="Append",
+            timeMode="None",
         )
     return packed.groupBy(CORE).applyInArrow(sequence_bounded(laid_out), PACKED)
 

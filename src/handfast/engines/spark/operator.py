@@ -1,14 +1,14 @@
 """The stateful operator: one JoinCore for each key, its blocks in Spark's state store.
 
 The state is a manifest, the blocks that it names, and the counters so far. A worker keeps the cores that it ran last,
-as a cache: a core is found there by the digest of the manifest in Spark's state. So a core that is ahead of the state
-(its task failed later on) or behind it (another worker had its turn) is never taken for the right one.
+as a cache: one is the right one if the manifest in Spark's state has the digest that it had then. A core that is ahead
+of the state (its task failed later on) or behind it (another worker had its turn) is never taken for the right one; but
+one that is behind comes up to the state with the blocks that have changed, if it can, and else is restored from all.
 """
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -26,7 +26,10 @@ from handfast.engines.spark.arrivals import Arrivals, admit, gather
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.checkpoint import about, check
 from handfast.engines.spark.core_keys import core_key
+from handfast.engines.spark.deferred import VALUE_OF_CORE
+from handfast.engines.spark.kept import Kept, KeptCores, Owner, owner_of
 from handfast.engines.spark.output import OutputRow, as_frame, measure
+from handfast.engines.spark.residents import settle
 from handfast.engines.spark.rows import LATE, REJECTED, RefusedRows, count_rows, pack_rows
 from handfast.flow.admission import Admission
 from handfast.flow.block import HOME, Block
@@ -37,9 +40,8 @@ from handfast.flow.time import END, NEVER, Horizon, LastHeard
 from handfast.plan import Plan
 
 FIRST = 0  # the core that counts the rows that came in: the punctuations tell all cores the same number
-_KEPT = 2  # cores that a worker remembers
 
-_cores: OrderedDict[str, JoinCore] = OrderedDict()  # by the digest of their manifest
+_cores = KeptCores()
 
 
 def forget() -> None:
@@ -59,18 +61,19 @@ class JoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        # the names of state and columns are those of every checkpoint there is: they stay ("attention": LastHeard)
-        self._state = handle.getValueState("core", "manifest binary, attention string, metrics string, about string")
+        self._state = handle.getValueState(*VALUE_OF_CORE)
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """What one core does with a batch."""
         for few in together(self._run(self._numbers[key[0]], rows), measure, self._limit):
             yield as_frame(few)
+        settle()
 
     def _run(self, number: int, rows: Iterator[pd.DataFrame]) -> Iterator[OutputRow]:
         arrivals = gather(rows, len(self._plan.join.schemas), self._limit)
-        before, admission, share, core = self._recall()
+        owner = owner_of(self._plan.digest, number)
+        before, admission, share, core = self._recall(owner)
         admitted, refused, horizon = self._admit(admission, arrivals)
         gone = list(core.expired)
         matches = 0
@@ -97,7 +100,7 @@ class JoinProcessor(StatefulProcessor):
         )
         yield from map(OutputRow.of_refused, refused)
         yield OutputRow.of_metrics(number, self._plan.cores, share)
-        self._remember(before, admission, share, core)
+        self._remember(owner, before, admission, share, core)
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
@@ -111,7 +114,7 @@ class JoinProcessor(StatefulProcessor):
         horizon = Horizon(admission.watermark, (0,) * len(admitted))
         return admitted, [*arrivals.refused, *late_at_home(late)], horizon
 
-    def _recall(self) -> tuple[Manifest | None, Admission, Metrics, JoinCore]:
+    def _recall(self, owner: Owner) -> tuple[Manifest | None, Admission, Metrics, JoinCore]:
         """What Spark's state holds: the manifest, the admission, the counters, and the core, taken out of the cache."""
         join, state = self._plan.join, self._state.get()
         if state is None:
@@ -120,20 +123,22 @@ class JoinProcessor(StatefulProcessor):
         check(manifest.fingerprint, state[3], self._plan)
         manifest = replace(manifest, fingerprint=self._plan.fingerprint)
         admission = Admission(join, manifest.progress, LastHeard.decode(json.loads(state[1])))
-        core = _cores.pop(manifest.digest, None)
-        if core is None:
+        kept = _cores.take(owner)
+        if kept is not None and (kept.digest == manifest.digest or kept.core.follow(manifest, self._blocks.load)):
+            core = kept.core
+        else:
             core = JoinCore.restore(self._plan, manifest, self._blocks.load)
         return manifest, admission, Metrics.decode(json.loads(state[2])), core
 
-    def _remember(self, before: Manifest | None, admission: Admission, share: Metrics, core: JoinCore) -> None:
+    def _remember(
+        self, owner: Owner, before: Manifest | None, admission: Admission, share: Metrics, core: JoinCore
+    ) -> None:
         """Write what has changed to the state, and keep the core for the next batch."""
         after = core.manifest(admission.progress)
         self._blocks.replace(before.ids if before is not None else (), core.blocks())
         last_heard, counted = json.dumps(LastHeard.encode(admission.last_heard)), json.dumps(share.encode())
         self._state.update((after.encode(), last_heard, counted, self._about))
-        _cores[after.digest] = core
-        while len(_cores) > _KEPT:
-            _cores.popitem(last=False)
+        _cores.keep(owner, Kept(after.digest, core))
 
 
 def _steps(

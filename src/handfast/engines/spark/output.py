@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from handfast.engines.spark.residents import settle
 from handfast.engines.spark.rows import RefusedRows, pack_rows, unpack_rows
 from handfast.errors import InternalError
 from handfast.flow.metrics import Metrics
@@ -81,6 +82,7 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for packed in batch.column("rows"):
             yield from unpack_rows(packed.as_buffer())
+    settle()
 
 
 def as_share(core: int, cores: int, share: Metrics) -> str:

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from handfast.core.routing.router import Router
 from handfast.engines.spark.packed import Packed, as_batch, measure
+from handfast.engines.spark.residents import settle
 from handfast.engines.spark.rows import REJECTED, RefusedRows, pack_rows
 from handfast.flow.admission import progress_of, split
 from handfast.flow.block import Block
@@ -50,6 +51,7 @@ class Pack:
                 rows.append(for_one_core(cores, RefusedRows(REJECTED, self.stream, pack_rows(rejected))))
             for few in together(rows, measure, self.limit):
                 yield as_batch(few)
+        settle()
 
     def _as_declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with their own column names (see `columns.numbered`) and with the types that the result has.

@@ -17,8 +17,10 @@ from handfast.engines.spark.arrivals import admit, gather, read_blocks
 from handfast.engines.spark.blocks import BlockStore
 from handfast.engines.spark.bounded import Run
 from handfast.engines.spark.checkpoint import about, check
+from handfast.engines.spark.deferred import VALUE_OF_SEQUENCER
 from handfast.engines.spark.pack import for_cores, for_one_core
 from handfast.engines.spark.packed import Packed, as_batch, as_frame
+from handfast.engines.spark.residents import settle
 from handfast.engines.spark.rows import LATE, RefusedRows, pack_rows
 from handfast.flow.admission import Admission
 from handfast.flow.block import Block
@@ -39,7 +41,7 @@ class SequenceProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
-        self._state = handle.getValueState("sequencer", "sequencer string, about string")
+        self._state = handle.getValueState(*VALUE_OF_SEQUENCER)
         self._blocks = BlockStore(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
@@ -62,6 +64,7 @@ class SequenceProcessor(StatefulProcessor):
         for refused in (*arrivals.refused, *late_rows):
             yield as_frame([for_one_core(self._plan.cores, refused)])
         self._remember(admission, stamper, before)
+        settle()
 
     def close(self) -> None:
         """Nothing to close: the state store is Spark's."""
