@@ -1,10 +1,11 @@
 """How fast are bounded joins on Spark, against what Spark SQL does by itself and with buckets made by hand?
 
-A band in two dimensions (CellJoin's): plain Spark SQL tries every pair; buckets are the usual way round that: each row
-of one side is copied into all cells that can hold partners, and cells are joined by equality. Two kinds of cells are
-tried, as wide as the band, so that nine cells hold all partners, and twice as wide, so that four do. An equality with windows: Spark sorts and merges, and
-tests the windows of each pair of a key. All read the same files and write nothing. What they find is compared with
-DuckDB first. Then they take turns; a first turn does not count, while the JVM compiles.
+A band in two dimensions (CellJoin's): plain Spark SQL tries every pair. Buckets made by hand are the usual way round
+that: a row of one side is copied into all cells that can hold its partners, and cells are joined by equality. Cells are
+as wide as the band, so that nine hold all partners, or twice as wide, so that four do. An equality with windows: Spark
+sorts, merges, and tests the windows of every pair of a key; it is measured with few rows of a key and with many. All
+read the same files and write nothing. What they find is compared with DuckDB first. Then they take turns; a first turn
+does not count, while the JVM compiles.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +39,10 @@ SEED = 5
 RATE = 10_000  # rows of each stream in a second
 SECONDS = 10  # the window of each stream
 KEYS = 2 * SECONDS * RATE  # so that a row has one partner in the other window
+FEW_KEYS = 1_000
 BAND = CellJoin.BAND
 EQUALITY = "r.k = s.k"
+NARROW = "r.k = s.k AND r.x < s.x - 990.0"
 CHOSEN = "r.id, s.id, match_time"
 RESULT = Path(__file__).parent / "results" / "spark_batch.json"
 
@@ -49,13 +54,16 @@ def spec(on: str) -> hf.JoinSpec:
     return hf.JoinSpec(("r", "s"), on, window=f"{SECONDS} seconds", time="ts", select=CHOSEN)
 
 
-def tables(kind: str, rows: int) -> dict[str, pa.Table]:
-    """CellJoin's streams; or, for an equality, a number, a time, a key and a value."""
-    if kind == "band":
-        return {name: Workload(CellJoin(), seed=SEED, rate=RATE).table(name, 0, rows) for name in ("r", "s")}
+def of_band(rows: int) -> dict[str, pa.Table]:
+    """CellJoin's streams."""
+    return {name: Workload(CellJoin(), seed=SEED, rate=RATE).table(name, 0, rows) for name in ("r", "s")}
+
+
+def of_keys(keys: int, rows: int) -> dict[str, pa.Table]:
+    """Streams of a number, a time, one of so many keys, a value."""
     made = {}
     for turn, name in enumerate(("r", "s")):
-        own = Workload(CellJoin(domain=KEYS), seed=SEED + turn, rate=RATE).table("r", 0, rows)
+        own = Workload(CellJoin(domain=keys), seed=SEED + turn, rate=RATE).table("r", 0, rows)
         made[name] = pa.table({"id": own["id"], "ts": own["ts"], "k": own["x"], "x": own["y"]})
     return made
 
@@ -99,21 +107,35 @@ def in_cells(width: int) -> Callable[[Frames], DataFrame]:
     return run
 
 
-def by_handfast(on: str) -> Callable[[Frames], DataFrame]:
-    return lambda frames: hf.join(frames, spec(on))
-
-
 NATIVE, SQL = "native, sort-merge", "native, plain SQL"
 NINE, FOUR = "native, nine cells", "native, four cells"
-BANDS: Runs = {"handfast": by_handfast(CellJoin().on), NINE: in_cells(BAND), FOUR: in_cells(2 * BAND)}
-JOINS: dict[str, tuple[str, int, Runs, tuple[str, float]]] = {  # kind, rows, what is compared, what is to be beaten
-    "band, 1 M x 1 M": ("band", 1_000_000, BANDS, (NINE, 6.0)),
-    "band, 100 k x 100 k": ("band", 100_000, {"handfast": BANDS["handfast"], SQL: in_sql(CellJoin().on)}, (SQL, 50.0)),
-    "equality, 1 M x 1 M": (
-        "equality",
-        1_000_000,
-        {"handfast": by_handfast(EQUALITY), NATIVE: in_sql(EQUALITY)},
-        (NATIVE, 1.0),
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A join, its rows, Spark's own ways to run it, and which of them is to take how many times as long."""
+
+    on: str
+    make: Callable[[int], dict[str, pa.Table]]
+    rows: int
+    native: Runs
+    rival: str
+    goal: float
+
+    @property
+    def runs(self) -> Runs:
+        return {"handfast": lambda frames: hf.join(frames, spec(self.on)), **self.native}
+
+
+ON = CellJoin().on
+JOINS = {
+    "band, 1 M x 1 M": Compared(ON, of_band, 1_000_000, {NINE: in_cells(BAND), FOUR: in_cells(2 * BAND)}, NINE, 6.0),
+    "band, 100 k x 100 k": Compared(ON, of_band, 100_000, {SQL: in_sql(ON)}, SQL, 50.0),
+    "equality, 1 M x 1 M": Compared(
+        EQUALITY, partial(of_keys, KEYS), 1_000_000, {NATIVE: in_sql(EQUALITY)}, NATIVE, 1.0
+    ),
+    "equality, 300 k x 300 k, few keys": Compared(
+        NARROW, partial(of_keys, FEW_KEYS), 300_000, {NATIVE: in_sql(NARROW)}, NATIVE, 1.0
     ),
 }
 
@@ -126,7 +148,7 @@ def right(found: dict[str, pa.Table], on: str) -> pa.Table:
         for name, own in found.items():
             connection.register(name, own)
         key, s = "", "s"
-        if on != EQUALITY:
+        if on == ON:
             width = 2 * BAND + 1
             cells = f"range((a - {BAND}) // {width}, (a + {BAND}) // {width} + 1)"
             key, s = f" AND r.x // {width} = s.cx", f"(SELECT *, unnest({cells}) AS cx FROM s)"
@@ -141,8 +163,9 @@ def right(found: dict[str, pa.Table], on: str) -> pa.Table:
 
 def measured(spark: SparkSession, folder: Path, title: str, turns: int) -> dict[str, Any]:
     """Seconds by turn, after what all find was compared."""
-    kind, rows, runs, (rival, goal) = JOINS[title]
-    made = tables(kind, rows)
+    compared = JOINS[title]
+    on, rows, runs = compared.on, compared.rows, compared.runs
+    made = compared.make(rows)
     frames = {}
     for name, own in made.items():
         path = folder / title / name
@@ -150,7 +173,6 @@ def measured(spark: SparkSession, folder: Path, title: str, turns: int) -> dict[
         for part in range(4):
             pq.write_table(own.slice(part * rows // 4, rows // 4), path / f"{part}.parquet")
         frames[name] = spark.read.parquet(str(path))
-    on = EQUALITY if kind == "equality" else CellJoin().on
     expected = right(made, on)
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for name, run in runs.items():
@@ -165,7 +187,7 @@ def measured(spark: SparkSession, folder: Path, title: str, turns: int) -> dict[
             last = ", ".join(f"{name} {own[-1]:.2f} s" for name, own in spent.items())
             print(f"{title}, turn {turn} of {turns}: {last}", flush=True)
     figures = {name: {"seconds": statistics.median(own), "turns": own} for name, own in spent.items()}
-    about = {"rows": rows, "on": on, "matches": len(expected), "goal": goal, "against": rival}
+    about = {"rows": rows, "on": on, "matches": len(expected), "goal": compared.goal, "against": compared.rival}
     return about | {"queries": figures, "times as fast as": over(spent)}
 
 

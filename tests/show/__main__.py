@@ -54,6 +54,7 @@ CLAIMS: dict[str, Claim] = {
     "windows": measured.windows,
     "scan": measured.scan,
     "scaling": measured.scaling,
+    "spark-batch": measured.spark_batch,
     "spark-multiway": measured.spark_multiway,
     "multiway": measured.multiway,
 }

@@ -47,7 +47,7 @@ class RangeRouting(Routing):
         if hot.any():
             homes = np.where(hot, tuples.core_by_content(), homes)
             visits = np.where(hot, homes, visits)
-        everywhere = keys.wild | (hot & (not tuples.is_anchor))
+        everywhere = keys.wild if tuples.is_anchor else keys.wild | hot
         if keys.dead.any():
             homes = np.where(keys.dead, tuples.core_by_content(), homes)
             visits = np.where(keys.dead, homes, visits)
@@ -60,7 +60,7 @@ class RangeRouting(Routing):
             all_here = asked and not scale.tame and core == _WILD_CORE
             here = (homes == core) | (visits == core) | everywhere | (all_here & ~keys.dead)
             rows = np.flatnonzero(here)
-            flags = np.where(homes[rows] == core, HOME, 0) | np.where(everywhere[rows], EVERYWHERE, 0)
+            flags = np.where(homes[rows] == core, HOME, 0) | np.where(keys.wild[rows], EVERYWHERE, 0)
             yield core, rows, flags.astype(np.uint8)
 
     def hot(self, tuples: Outgoing, stripes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from handfast.plan import Offer, Plan
 class SplitRangeRouting(RangeRouting):
     """A tuple of a hot stripe goes to any one core, if it is of the anchor; the other stream's that can meet it to all.
 
-    The latter are marked as being everywhere: so every match is emitted where the anchor's tuple is.
+    Only wild tuples are flagged as being everywhere: any other pair meets where the anchor's tuple is, and only there.
     """
 
     name = "range, hot ranges split"
