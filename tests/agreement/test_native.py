@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 import handfast as hf
 from handfast.engines.spark import native
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
 
 KEYS = (
     "r.i = s.l",
@@ -128,6 +131,17 @@ def test_what_spark_may_not_say_is_refused_and_says_why(spark: SparkSession) -> 
         hf.join(frames, on="r.i = s.i", **{**asked, "window": "5 rows"})
     with pytest.raises(hf.UnsupportedError, match="in the order of all"):
         hf.join(frames, on="r.i = s.i", in_order=True, **asked)
+
+
+def test_a_column_that_spark_would_pad_is_not_compared_by_spark(spark: SparkSession) -> None:
+    hf.configure(spark, cores=2, quiet=True)
+    noted = StructType([StructField("ts", TimestampType()), StructField("c", StringType(), True, CHAR)])
+    rows = spark.createDataFrame(pa.table({"ts": pa.array([0], pa.timestamp("us", "UTC")), "c": ["a"]}))
+    frames = {"r": rows.to(noted), "s": rows}
+    asked: dict[str, Any] = {"on": "r.c = s.c", "window": "1 second", "time": "ts"}
+    with pytest.raises(hf.UnsupportedError, match=r"Spark may pad 'c' of 'r', a column of char\(5\), to compare it"):
+        hf.join(frames, **asked, options=hf.SparkOptions(batch_join="native"))
+    assert hf.join(frames, **asked).count() == 1
 
 
 def test_names_and_payload_go_through_either_way(spark: SparkSession) -> None:

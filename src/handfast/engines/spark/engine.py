@@ -32,7 +32,7 @@ from handfast.plan import Plan
 from handfast.spec.join import JoinSpec
 from handfast.spec.python_predicate import PythonPredicate
 
-__all__ = ["configure", "explain", "join", "metrics", "name", "plan", "write"]
+__all__ = ["configure", "explain", "join", "metrics", "write"]
 
 _WATERMARK = "spark.watermarkDelayMs"
 
@@ -40,11 +40,10 @@ _WATERMARK = "spark.watermarkDelayMs"
 def join(frames: dict[str, Any], spec: JoinSpec, options: SparkOptions) -> Any:
     """The matches as a DataFrame: a streaming one for streaming inputs."""
     streaming = _is_streaming(frames)
-    laid_out = plan(frames, spec, options)
+    laid_out, frames = _laid_out(frames, spec, options)
     bound = laid_out.join
-    frames = frames if streaming else needed(frames, bound)
-    if not streaming and is_native(laid_out, options.batch_join):
-        return join_natively(frames, laid_out)
+    if not streaming and is_native(laid_out, frames, options.batch_join):
+        return join_natively(laid_out, frames)
     schema = result_schema(bound, frames)
     packed = reduce(
         lambda a, b: a.union(b),
@@ -79,13 +78,18 @@ def _sequenced(packed: Any, laid_out: Plan, *, streaming: bool) -> Any:
     return packed.groupBy(CORE).applyInArrow(sequence_bounded(laid_out), PACKED)
 
 
-def plan(frames: dict[str, Any], spec: JoinSpec, options: SparkOptions) -> Plan:
-    """How the join is laid out on this session, or an error that says what it needs first."""
+def _laid_out(frames: dict[str, Any], spec: JoinSpec, options: SparkOptions) -> tuple[Plan, dict[str, Any]]:
+    """How the join is laid out on this session, and the inputs with the columns that the plan knows.
+
+    Or an error that says what it needs first.
+    """
     streaming = _is_streaming(frames)
     cores = configured_cores(frames[spec.names[0]].sparkSession)
     if streaming:
         _check_watermarks(frames, spec)
         spec.check_unbounded("write hf.join(…, lateness='30 seconds')")
+        if options.batch_join is not None:
+            raise SpecError("SparkOptions(batch_join=…) is for batch DataFrames, and these are streaming; leave it out")
     else:
         spec.check_bounded()
     bound = spec.bind({name: schema_of(frames[name]) for name in spec.names})
@@ -98,18 +102,18 @@ def plan(frames: dict[str, Any], spec: JoinSpec, options: SparkOptions) -> Plan:
         _check_hot(laid_out, options)
     if any(isinstance(part, PythonPredicate) for part in spec.conditions):
         recipe(laid_out)  # what Numba cannot compile is said here and not by a task
-    return laid_out
+    return laid_out, frames
 
 
 def explain(frames: dict[str, Any], spec: JoinSpec, options: SparkOptions) -> str:
     """The plan and its reasons, as text for a terminal."""
     streaming = _is_streaming(frames)
-    laid_out = plan(frames, spec, options)
+    laid_out, frames = _laid_out(frames, spec, options)
     if streaming:
-        return describe(laid_out, engine=name(frames))
-    natively = is_native(laid_out, options.batch_join)
-    joined_by = words(laid_out, options.batch_join)
-    return describe(laid_out, engine=name(frames), joined_by=joined_by, in_cores=not natively)
+        return describe(laid_out, engine=_name(frames))
+    natively = is_native(laid_out, frames, options.batch_join)
+    joined_by = words(laid_out, frames, options.batch_join)
+    return describe(laid_out, engine=_name(frames), joined_by=joined_by, in_cores=not natively)
 
 
 def _check_hot(laid_out: Plan, options: SparkOptions) -> None:
@@ -126,7 +130,7 @@ def _check_hot(laid_out: Plan, options: SparkOptions) -> None:
         )
 
 
-def name(frames: dict[str, Any]) -> str:
+def _name(frames: dict[str, Any]) -> str:
     """What `explain` calls this engine."""
     return "Spark, streaming" if _is_streaming(frames) else "Spark, batch"
 

@@ -5,6 +5,7 @@ It tries every pair of equal keys, and has the windows as one more condition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -22,12 +23,15 @@ from handfast.spec.shown import shown
 from handfast.spec.types import TIMESTAMP
 from handfast.spec.window import TimeWindow
 
+Frames = Mapping[str, Any]  # DataFrames by stream
+
 _TIME = "time"  # the column of a row's time in microseconds, behind the letter of its stream
 _LETTERS = "rs"
+_PADDED = "__CHAR_VARCHAR_TYPE_STRING"  # what Spark notes of a column of a table that has such a type
 _OURS, _SPARKS = "handfast's cores", "Spark's own join by equal keys"
 
 
-def obstacle(plan: Plan) -> str | None:
+def obstacle(plan: Plan, frames: Frames) -> str | None:
     """Why Spark's own join may not give the same result, or None if it does."""
     join = plan.join
     if len(join.schemas) > 2:
@@ -40,6 +44,10 @@ def obstacle(plan: Plan) -> str | None:
         return "rows are to come in the order of all streams together"
     if join.time_type != TIMESTAMP:
         return f"times of type {join.time_type} would go by the session's time zone"
+    for name in join.spec.names:
+        for field in frames[name].schema.fields:
+            if _PADDED in field.metadata:
+                return f"Spark may pad {field.name!r} of {name!r}, a column of {field.metadata[_PADDED]}, to compare it"
     part = beyond(join.predicate)
     if part is not None:
         what = part.op.value if isinstance(part, Call) else shown(part, join.spec.names)
@@ -47,24 +55,24 @@ def obstacle(plan: Plan) -> str | None:
     return None
 
 
-def is_native(plan: Plan, asked: str | None) -> bool:
+def is_native(plan: Plan, frames: Frames, asked: str | None) -> bool:
     """Whether Spark's own join takes the inputs, as it is asked for by `SparkOptions(batch_join=…)`."""
-    if asked == NATIVE and (why := obstacle(plan)) is not None:
+    if asked == NATIVE and (why := obstacle(plan, frames)) is not None:
         raise UnsupportedError(
             "SparkOptions(batch_join='native') is for two streams, equal keys and time windows, where Spark's own join "
             f"gives the same rows; here it may not: {why}; leave batch_join out"
         )
-    return asked == NATIVE or (asked is None and _tries_none_in_vain(plan) and obstacle(plan) is None)
+    return asked == NATIVE or (asked is None and _tries_none_in_vain(plan) and obstacle(plan, frames) is None)
 
 
-def words(plan: Plan, asked: str | None) -> Words | None:
+def words(plan: Plan, frames: Frames, asked: str | None) -> Words | None:
     """What joins the inputs, and why; None where there is nothing to choose from."""
-    native = is_native(plan, asked)
+    native = is_native(plan, frames, asked)
     if asked is not None:
         return (_SPARKS if native else _OURS), "it was asked for"
     if native:
         return _SPARKS, "all valid times are in one window: Spark's own join by equal keys tries no pair in vain"
-    if obstacle(plan) is not None:
+    if obstacle(plan, frames) is not None:
         return None
     return _OURS, "Spark's own join would try every pair of equal keys, however far apart in time"
 
@@ -76,7 +84,7 @@ def _tries_none_in_vain(plan: Plan) -> bool:
     return all(isinstance(stream.window, TimeWindow) and span < stream.window.length for stream in streams)
 
 
-def join_natively(frames: dict[str, Any], plan: Plan) -> Any:
+def join_natively(plan: Plan, frames: Frames) -> Any:
     """The matches as a DataFrame, for a plan without an `obstacle`."""
     join = plan.join
     r, s = (_with_times(frames[name], plan, stream) for stream, name in enumerate(join.spec.names))
