@@ -149,13 +149,19 @@ def right(found: dict[str, pa.Table], on: str) -> pa.Table:
             connection.register(name, own)
         key, s = "", "s"
         if on == ON:
-            width = 2 * BAND + 1
-            cells = f"range((a - {BAND}) // {width}, (a + {BAND}) // {width} + 1)"
-            key, s = f" AND r.x // {width} = s.cx", f"(SELECT *, unnest({cells}) AS cx FROM s)"
+            key = f" AND r.x // {2 * BAND} = cx AND floor(r.y / {2 * BAND})::INT = cy"
+            s = f"(SELECT *, unnest({_cells('a')}) AS cx FROM s)"
+            s = f"(SELECT *, unnest({_cells('b')}) AS cy FROM {s})"
         return connection.sql(
             f"SELECT r.id AS r_id, s.id AS s_id, greatest(r.ts, s.ts) AS match_time FROM r, {s} AS s "
             f"WHERE {on}{key} AND abs(epoch_us(r.ts) - epoch_us(s.ts)) < {span}"
         ).to_arrow_table()
+
+
+def _cells(column: str) -> str:
+    """The cells that the partners of a row lie in, as wide as the band is from end to end."""
+    low, high = (f"floor(({column} {sign} {BAND}) / {2 * BAND})::INT" for sign in "-+")
+    return f"range({low}, {high} + 1)"
 
 
 # -- the runs --------------------------------------------------------------------------------------------------------

@@ -46,11 +46,11 @@ CONDITIONS = (
     "(r.i < s.l OR r.t <= s.t) AND NOT r.o",
     "r.f <= s.d AND (r.i IN (1, 2, NULL) OR s.t IS NULL)",
     "CASE WHEN r.o THEN r.d ELSE s.d END > 0.25",
-    "COALESCE(r.d, s.d, 1.0D) >= LEAST(r.f, s.d)",
     "NOT r.i <=> s.h OR r.t = 'a'",
     "ABS(r.d - s.d) * 2.0D < GREATEST(r.d, s.d)",
     "r.t <> s.t",
 )
+OF_ORACLE_ALONE = "COALESCE(r.d, s.d, 1.0D) >= LEAST(r.f, s.d)"  # what the other judge has no words for
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "i": (pa.int32(), [0, 1, 2, -1]),
     "l": (pa.int64(), [0, 1, 2, 2**40]),
@@ -63,14 +63,15 @@ TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "day": (pa.date32(), [date(2026, 1, 31), date(1969, 12, 31)]),
     "n": (pa.decimal128(20, 2), [Decimal("0.50"), Decimal("-7.25")]),
 }
-CASES = 40
+CASES = 80
 
 
 def equal_keys(seed: int) -> Case:
-    """A random join by equal keys of which Spark's own join gives the same."""
+    """A random join by equal keys of which Spark's own join gives the same; by the oracle alone if divisible by 8."""
     chance = random.Random(seed)
     tables = {name: _table(chance) for name in "rs"}
-    on = " AND ".join(f"({part})" for part in (KEYS[seed % len(KEYS)], chance.choice(CONDITIONS)) if part)
+    condition = OF_ORACLE_ALONE if seed % 8 == 0 else chance.choice(CONDITIONS)
+    on = " AND ".join(f"({part})" for part in (chance.choice(KEYS), condition) if part)
     window = {name: timedelta(microseconds=chance.randint(1, 12)) for name in "rs"}
     kwargs = {"on": on, "window": window, "time": "ts", "how": HOW[seed % len(HOW)]}
     case = Case(SHAPES[0], ("r", "s"), kwargs, "0 seconds", tables, [tables], 2, origin=f"equal_keys({seed})")
@@ -88,20 +89,20 @@ def _column(chance: random.Random, rows: int, type_: pa.DataType, values: list[A
     return pa.array([chance.choice([*values, None]) for _ in range(rows)], type_)
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, 10), 1))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, 10), 8))
 def test_both_ways_to_join_batches_give_what_the_judges_give(
     spark: SparkSession, start: int, record_property: Callable[[str, object], None]
 ) -> None:
     for seed in range(start, start + 10):
         case = equal_keys(seed)
         expected = case.expected()
-        assert expected == case.judged(), f"judges: {case}"
+        assert seed % 8 == 0 or expected == case.judged(), f"judges: {case}"
         for way in ("cores", "native"):
             assert expected == spark_batch(case, spark, hf.SparkOptions(batch_join=way)), f"{way}: {case}"
     record_property("batch cases by equal keys", 10)
 
 
-@pytest.mark.parametrize("start", sampled(range(0, 60, 20), 1))
+@pytest.mark.parametrize("start", sampled(range(0, 60, 20), 3))
 def test_any_join_is_refused_or_gives_the_same(spark: SparkSession, start: int) -> None:
     asked = hf.SparkOptions(batch_join="native")
     for seed in range(start, start + 20):
@@ -210,4 +211,4 @@ BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 def test_the_cases_show(spark: SparkSession, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[bug](monkeypatch)
     asked = hf.SparkOptions(batch_join="native")
-    assert any(equal_keys(seed).expected() != spark_batch(equal_keys(seed), spark, asked) for seed in range(12)), bug
+    assert any(equal_keys(seed).expected() != spark_batch(equal_keys(seed), spark, asked) for seed in range(1, 12)), bug
