@@ -4,8 +4,8 @@ A band in two dimensions (CellJoin's): plain Spark SQL tries every pair. Buckets
 that: a row of one side is copied into all cells that can hold its partners, and cells are joined by equality. Cells are
 as wide as the band, so that nine hold all partners, or twice as wide, so that four do. An equality with windows: Spark
 sorts, merges, and tests the windows of every pair of a key; it is measured with few rows of a key and with many. All
-read the same files and write nothing. What they find is compared with DuckDB first. Then they take turns; a first turn
-does not count, while the JVM compiles.
+read the same files and write nothing. What they find is compared with DuckDB first, while the JVM compiles. Then they
+take turns.
 """
 
 from __future__ import annotations
@@ -183,15 +183,13 @@ def measured(spark: SparkSession, folder: Path, title: str, turns: int) -> dict[
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for name, run in runs.items():
         compare(name, expected, run(frames).toArrow())
-    for turn in range(turns + 1):
+    for turn in range(turns):
         for name, run in runs.items():
             start = time.perf_counter()
             run(frames).write.format("noop").mode("overwrite").save()
-            if turn:
-                spent[name].append(time.perf_counter() - start)
-        if turn:
-            last = ", ".join(f"{name} {own[-1]:.2f} s" for name, own in spent.items())
-            print(f"{title}, turn {turn} of {turns}: {last}", flush=True)
+            spent[name].append(time.perf_counter() - start)
+        last = ", ".join(f"{name} {own[-1]:.2f} s" for name, own in spent.items())
+        print(f"{title}, turn {turn + 1} of {turns}: {last}", flush=True)
     figures = {name: {"seconds": statistics.median(own), "turns": own} for name, own in spent.items()}
     about = {"rows": rows, "on": on, "matches": len(expected), "goal": compared.goal, "against": compared.rival}
     return about | {"queries": figures, "times as fast as": over(spent)}
