@@ -18,6 +18,8 @@ QUESTIONS = {
     "multiway": ["--save"],
     "spark_multiway": ["--save"],
     "spark_streaming": ["--save"],
+    "spark_batch": ["--save"],
+    "spark_hot_keys": ["--save"],
     "streaming_peers": ["--save"],
     "trigger": [],
     "sequencer": [],

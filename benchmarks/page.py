@@ -87,6 +87,19 @@ def spark_streaming(result: Result) -> Iterator[Row]:
         yield ratio(name, own, least=own.get("least"), most=own.get("most"))
 
 
+def spark_batch(result: Result) -> Iterator[Row]:
+    for title, own in result["joins"].items():
+        for peer, times in own["times as fast as"].items():
+            least = own["goal"] if peer == own["against"] else None
+            yield ratio(f"{title}: times as fast as {peer}", times, least=least)
+
+
+def spark_hot_keys(result: Result) -> Iterator[Row]:
+    for kind in ("batch", "streaming"):
+        what = f"{kind}, {result['share of the hot key']:.0%} of the rows with one key, over {result['cores']} cores"
+        yield ratio(f"{what}: times as fast when it is split", result[kind]["times as fast when split"])
+
+
 def streaming_peers(result: Result) -> Iterator[Row]:
     for own in result["runs"]:
         least = None if own["form"] == "band" else result["goal"]
@@ -123,6 +136,8 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
     "multiway": ("multiway.json", multiway),
     "spark multiway": ("spark_multiway.json", spark_multiway),
     "spark streaming": ("spark_streaming.json", spark_streaming),
+    "spark batch": ("spark_batch.json", spark_batch),
+    "spark hot keys": ("spark_hot_keys.json", spark_hot_keys),
     "trigger": ("trigger.json", answer),
     "sequencer": ("sequencer.json", answer),
     "streaming peers": ("streaming_peers.json", streaming_peers),

@@ -158,6 +158,10 @@ def test_the_engine_is_chosen_by_the_inputs_or_by_name() -> None:
         hf.join({"r": R, "s": S}, **ASKED, engine="spark")
     with pytest.raises(hf.SpecError, match="HardwareOptions are for the hardware engine; write engine='hardware'"):
         hf.join({"r": R, "s": S}, **ASKED, options=hf.HardwareOptions())
+    with pytest.raises(hf.SpecError, match="SparkOptions are for Spark DataFrames"):
+        hf.join({"r": R, "s": S}, **ASKED, options=hf.SparkOptions())
+    with pytest.raises(hf.SpecError, match=r"batch_join=…\) is one of 'cores', 'native', or None, not 'fast'"):
+        hf.SparkOptions(batch_join="fast")
     with pytest.raises(hf.SpecError, match=r"options must be hf\.HardwareOptions"):
         hf.join({"r": R, "s": S}, **ASKED, engine="hardware", options=hf.LocalOptions())
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from handfast.api import configure, explain, join, metrics, session, write
     from handfast.engines.hardware.options import HardwareOptions
     from handfast.engines.local.options import LocalOptions
+    from handfast.engines.spark.options import SparkOptions
     from handfast.errors import (
         EngineError,
         HandfastError,
@@ -31,6 +32,7 @@ _HOMES = {
     "write": "handfast.api",
     "HardwareOptions": "handfast.engines.hardware.options",
     "LocalOptions": "handfast.engines.local.options",
+    "SparkOptions": "handfast.engines.spark.options",
     "EngineError": "handfast.errors",
     "HandfastError": "handfast.errors",
     "InternalError": "handfast.errors",
@@ -51,6 +53,7 @@ __all__ = [
     "JoinSpec",
     "LocalOptions",
     "MissingExtraError",
+    "SparkOptions",
     "SpecError",
     "TimeWindow",
     "UnsupportedError",

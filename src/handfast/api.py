@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from handfast.engines.hardware.options import HardwareOptions
     from handfast.engines.local.options import LocalOptions
     from handfast.engines.local.session import Session
+    from handfast.engines.spark.options import SparkOptions
     from handfast.engines.spark.write import Place, Places
     from handfast.flow.metrics import Metrics
     from handfast.plan import Plan
@@ -50,7 +51,7 @@ def join(
     valid_to: Moment | Mapping[str, Moment | None] | None = None,
     idle_timeout: Duration | Mapping[str, Duration | None] | None = None,
     engine: str | None = None,
-    options: LocalOptions | HardwareOptions | None = None,
+    options: LocalOptions | SparkOptions | HardwareOptions | None = None,
 ) -> Any:
     """Join streams over sliding windows.
 
@@ -79,7 +80,7 @@ def join(
             inputs: one, or one by stream. Without it, the watermark waits for ever.
         engine: What runs the join: "spark" for Spark DataFrames, "local" for tables, or "hardware" for tables, a
             simulated circuit. When None, "spark" or "local" by the kind of the inputs. The result is the same.
-        options: How the engine runs: `LocalOptions` or `HardwareOptions`.
+        options: How the engine runs: `LocalOptions`, `SparkOptions` or `HardwareOptions`.
 
     Returns:
         A Spark DataFrame for Spark inputs (a streaming one for streaming inputs), a `pyarrow.Table` otherwise: every
@@ -103,7 +104,7 @@ def join(
     wanted = spec_of(inputs, spec, {name: value for name, value in asked.items() if not _is_default(name, value)})
     chosen = _chosen_engine(inputs, engine, options)
     if chosen == _SPARK:
-        return _spark().join(dict(inputs), wanted)
+        return _spark().join(dict(inputs), wanted, _spark_options(options))
     if chosen == _HARDWARE:
         return _by_circuit("join_tables", inputs, wanted, options)
     plan, tables = _local_plan(inputs, wanted, options)
@@ -118,7 +119,7 @@ def explain(
     spec: JoinSpec | None = None,
     *,
     engine: str | None = None,
-    options: LocalOptions | HardwareOptions | None = None,
+    options: LocalOptions | SparkOptions | HardwareOptions | None = None,
     **asked: Any,
 ) -> str:
     """The plan of a join and the reason for each choice, as text; the arguments are those of `join`."""
@@ -129,7 +130,7 @@ def explain(
     from handfast.core.describe import describe
 
     if chosen == _SPARK:
-        return describe(_spark().plan(dict(inputs), wanted), engine=_spark().name(dict(inputs)))
+        return str(_spark().explain(dict(inputs), wanted, _spark_options(options)))
     from handfast.engines.local.engine import described, sampled
     from handfast.engines.local.planning import checked_options
 
@@ -271,8 +272,13 @@ def _chosen_engine(inputs: Mapping[str, Any], engine: str | None, options: Any) 
         )
     chosen = engine or (_SPARK if is_spark else _LOCAL)
     kind = type(options).__name__
-    if chosen == _SPARK and options is not None:
-        raise SpecError(f"{kind} are for tables in this process; use hf.configure(spark, cores=…) for Spark")
+    if chosen == _SPARK and kind in ("LocalOptions", "HardwareOptions"):
+        raise SpecError(
+            f"{kind} are for tables in this process; Spark DataFrames have hf.SparkOptions(…), and hf.configure(spark, "
+            "cores=…)"
+        )
+    if chosen != _SPARK and kind == "SparkOptions":
+        raise SpecError("SparkOptions are for Spark DataFrames; leave them out, or make the inputs DataFrames")
     if chosen == _LOCAL and kind == "HardwareOptions":
         raise SpecError("HardwareOptions are for the hardware engine; write engine='hardware' beside them")
     return chosen
@@ -296,6 +302,12 @@ def _spark() -> Any:
     except ImportError as error:
         raise missing_extra("Joins on Spark need", "spark", error.name or "pyspark") from error
     return engine
+
+
+def _spark_options(options: Any) -> SparkOptions:
+    from handfast.engines.spark.options import checked_options
+
+    return checked_options(options)
 
 
 def _by_circuit(what: str, inputs: Mapping[str, Any], spec: JoinSpec, options: Any) -> Any:

@@ -83,16 +83,17 @@ def _rows(batches: list[pa.RecordBatch]) -> Result:
     return multiset(result_of(pa.Table.from_batches(batches))) if batches else Counter()
 
 
-def spark_batch(case: Case, spark: SparkSession) -> Result:
+def spark_batch(case: Case, spark: SparkSession, options: hf.SparkOptions | None = None) -> Result:
     """`hf.join` on batch DataFrames."""
     hf.configure(spark, cores=case.cores)
     frames = {name: spark.createDataFrame(table) for name, table in case.tables.items()}
-    return multiset(result_of(hf.join(frames, **case.kwargs).toArrow()))
+    return multiset(result_of(hf.join(frames, **case.kwargs, options=options).toArrow()))
 
 
-def spark_streaming(case: Case, spark: SparkSession, folder: Path) -> Result:
+def spark_streaming(case: Case, spark: SparkSession, folder: Path, options: hf.SparkOptions | None = None) -> Result:
     """`hf.join` on streaming DataFrames: every step of the case is one micro-batch."""
-    return spark_query(case, spark, folder)[0]
+    write_steps(case, folder)
+    return multiset(result_of(_to_the_end(case, spark, folder, options)[0]))
 
 
 def spark_query(case: Case, spark: SparkSession, folder: Path) -> tuple[Result, StreamingQuery]:
@@ -115,10 +116,12 @@ def spark_restarted(case: Case, spark: SparkSession, folder: Path, stops: Sequen
     return multiset(result_of(output))
 
 
-def _to_the_end(case: Case, spark: SparkSession, folder: Path) -> tuple[pa.Table, StreamingQuery]:
+def _to_the_end(
+    case: Case, spark: SparkSession, folder: Path, options: hf.SparkOptions | None = None
+) -> tuple[pa.Table, StreamingQuery]:
     """Join the files that are there, from where the last query has stopped; all that was found, and the query."""
     hf.configure(spark, cores=case.cores)
-    matches = hf.join(_read_steps(case, spark, folder), case.spec)
+    matches = hf.join(_read_steps(case, spark, folder), case.spec, options=options)
     output = str(folder / "output")
     query = (
         matches.writeStream.format("parquet")

@@ -55,6 +55,7 @@ CLAIMS: dict[str, Claim] = {
     "windows": measured.windows,
     "scan": measured.scan,
     "scaling": measured.scaling,
+    "spark-batch": measured.spark_batch,
     "spark-multiway": measured.spark_multiway,
     "spark-streaming": measured.spark_streaming,
     "multiway": measured.multiway,

@@ -266,6 +266,24 @@ def spark_streaming() -> list[Line]:
     return lines
 
 
+def spark_batch() -> list[Line]:
+    """Bounded joins on Spark, against what Spark does by itself and with buckets."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spark_batch.json"
+        done = _run([sys.executable, "-m", "benchmarks.spark_batch", "--short", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.spark_batch", f"exit {done.returncode}", "runs", False, _said(done))]
+        joins = json.loads(path.read_text())["joins"]
+    return [
+        _at_least(
+            f"batch on Spark, {title}: {own['against']} ÷ handfast",
+            own["times as fast as"][own["against"]]["median"],
+            own["goal"],
+        )
+        for title, own in joins.items()
+    ]
+
+
 def _at_least(name: str, figure: float, goal: float) -> Line:
     return Line(name, f"{figure:.2f}", f"≥ {goal}", figure >= goal)
 

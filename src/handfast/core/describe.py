@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from handfast.core.words import choices
+from handfast.core.words import choices, window_choice
 from handfast.kernels.compiler.operators import is_native
 from handfast.kernels.compiler.program import make_program
 from handfast.plan import Plan
@@ -25,15 +25,26 @@ _ORDER = (
 Words = tuple[str, str]  # a choice, and its reason
 
 
-def describe(plan: Plan, *, engine: str, cores: Words | None = None, algorithm: Words | None = None) -> str:
+def describe(
+    plan: Plan,
+    *,
+    engine: str,
+    cores: Words | None = None,
+    algorithm: Words | None = None,
+    joined_by: Words | None = None,
+    in_cores: bool = True,
+) -> str:
     """The plan and its reasons, as text for a terminal.
 
-    `cores` is how they run, and `algorithm` is how they join three and more streams, where that is known.
+    `cores` is how they run, and `algorithm` is how they join three and more streams, where that is known. `joined_by`
+    is what joins, where more than one thing could; nothing is said of cores where the join is not `in_cores`.
     """
     spec = plan.join.spec
     kind = "join" if spec.how == "inner" else f"{spec.how} join"
     lines = [f"{kind} of {_listed(spec.names)} on {engine}", *_predicate(plan)]
-    for choice in choices(plan):
+    if joined_by is not None:
+        lines += [f"  joined by  {joined_by[0]}", *_reason(f"because {joined_by[1]}")]
+    for choice in choices(plan) if in_cores else (window_choice(plan),):
         lines.append(f"  {choice.what:<10} {choice.choice}")
         lines += _reason(choice.reason if choice.what == "windows" else f"because {choice.reason}")
     if len(spec.names) > 2:

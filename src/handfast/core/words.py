@@ -13,7 +13,7 @@ from handfast.plan.values import SCAN, Choice, PairPlan, Plan
 def choices(plan: Plan) -> tuple[Choice, ...]:
     """Every decision with its reason."""
     indexes = (_index_choice(plan, pair) for pair in _shown_pairs(plan))
-    return (_routing_choice(plan), *_copies_choice(plan), *indexes, _window_choice(plan))
+    return (_routing_choice(plan), *_copies_choice(plan), *indexes, window_choice(plan))
 
 
 def _routing_choice(plan: Plan) -> Choice:
@@ -69,6 +69,7 @@ def _index_choice(plan: Plan, pair: PairPlan) -> Choice:
     return Choice(what, "none: SIMD scan", asked)
 
 
-def _window_choice(plan: Plan) -> Choice:
+def window_choice(plan: Plan) -> Choice:
+    """The windows, and what they mean as an interval."""
     windows = ", ".join(f"{stream.name}: {stream.window}" for stream in plan.join.spec.streams)
     return Choice("windows", windows, plan.join.interval())

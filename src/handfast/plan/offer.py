@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from handfast.plan.values import SCAN, Keys, Offer, Pair, PairPlan
+from handfast.plan.values import SCAN, Hot, Keys, Offer, Pair, PairPlan
 from handfast.spec.classify import Band, Equality
 from handfast.spec.expression import Expr
 from handfast.spec.join import BoundJoin
@@ -14,7 +14,7 @@ MAX_INDEXED_BANDS = 2
 _LARGEST_BOUND = 1 << 60
 
 
-def offer_of(join: BoundJoin, cores: int, local_join: str, *, handshake: bool) -> Offer:
+def offer_of(join: BoundJoin, cores: int, local_join: str, *, handshake: bool, hot: Hot = ()) -> Offer:
     """What the join offers; a scan uses neither keys nor indexes."""
     streams = range(len(join.schemas))
     classes = () if local_join == SCAN else _classes(join)
@@ -24,7 +24,7 @@ def offer_of(join: BoundJoin, cores: int, local_join: str, *, handshake: bool) -
     )
     most = max(map(_streams_of, classes), key=lambda own: (len(own), [-stream for stream in own]), default=())
     keys = next((own for own in classes if _streams_of(own) == most), ((),) * len(streams))
-    return Offer(join, pairs, classes, keys, cores, handshake)
+    return Offer(join, pairs, classes, keys, cores, handshake, hot)
 
 
 def _pair_plan(join: BoundJoin, pair: Pair, classes: Sequence[Keys]) -> PairPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from handfast.spec.classify import Band, Equality
 from handfast.spec.expression import Expr
@@ -23,6 +23,7 @@ PLAIN, CIRCULAR, STASHED = ALGORITHMS = ("plain", "circular", "stashed")  # how 
 FIRST = 1  # the number of a rule that was never changed
 LAYOUT = FIRST  # of how a core's state is written, its manifest and its blocks: change it with the format
 
+Hot = tuple[Any, ...]  # keys, each a value or a tuple of values; or ranges, each a tuple of two values
 Pair = tuple[int, int]  # two streams, the lower first
 Keys = tuple[tuple[Expr, ...], ...]  # by stream, the expressions that equal tuples have in common
 
@@ -60,6 +61,7 @@ class Offer:
         keys: The entry of most streams: the keys that they share; empty for a stream that does not share them.
         cores: Over how many cores the join is to be laid out.
         handshake: Whether the user asked for the handshake.
+        hot: The keys, or the ranges of a band's keys, that most tuples have, as the user named them.
     """
 
     join: BoundJoin
@@ -68,6 +70,7 @@ class Offer:
     keys: Keys
     cores: int
     handshake: bool
+    hot: Hot = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Plan:
             the routing has no such stream.
         local_join: How a core finds candidates: by an index, by merging sorted blocks, or by trying every pair.
         arrow: The streams' columns in Arrow, where they are known.
+        hot: The keys, or the ranges of a band's keys, that are shared by all cores; known by the routing that splits.
     """
 
     join: BoundJoin
@@ -94,21 +98,24 @@ class Plan:
     anchor: int
     local_join: str = INDEX
     arrow: tuple[pa.Schema, ...] = field(default=(), compare=False)
+    hot: Hot = ()
 
     @property
     def offer(self) -> Offer:
         """What the routings were asked about."""
-        return Offer(self.join, self.pairs, self.classes, self.keys, self.cores, self.routing.is_handshake)
+        return Offer(self.join, self.pairs, self.classes, self.keys, self.cores, self.routing.is_handshake, self.hot)
 
     @property
     def fingerprint(self) -> Fingerprint:
         """What must agree for state to be taken over: the join, and how it is laid out."""
-        laid_out = {
+        laid_out: dict[str, object] = {
             "layout": LAYOUT,
             "cores": self.cores,
             "routing": f"{self.routing.name}, anchored at {self.name_of(self.anchor)}",
             "routing rule": self.routing.rule,
         }
+        if self.hot:
+            laid_out["hot"] = repr(self.hot)
         return {what: str(value) for what, value in laid_out.items()} | self.join.fingerprint
 
     @property

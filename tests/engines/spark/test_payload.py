@@ -112,10 +112,12 @@ def by_spark(rows: DataFrame, others: DataFrame, how: str) -> DataFrame:
 def test_every_type_rides_through_a_batch_join(session: SparkSession, columns: Columns) -> None:
     rows, others = payload(session.range(ROWS), columns), payload(session.range(1, ROWS), columns)
     assert {True, False} == {field.nullable for field in rows.schema.fields}
-    found = hf.join({"r": rows, "s": others}, on="r.id = s.id", window="1 hour", time="ts", how="left")
     wanted = by_spark(rows, others, "left")
-    assert types_of(wanted) == types_of(found)
-    assert contents(wanted) == contents(found)
+    asked: dict[str, Any] = {"on": "r.id = s.id", "window": "1 hour", "time": "ts", "how": "left"}
+    for way in ("cores", "native"):
+        found = hf.join({"r": rows, "s": others}, **asked, options=hf.SparkOptions(batch_join=way))
+        assert types_of(wanted) == types_of(found)
+        assert contents(wanted) == contents(found)
 
 
 def types_of(frame: DataFrame) -> list[tuple[str, Any]]:
@@ -156,3 +158,12 @@ def test_a_type_that_spark_does_not_hand_to_python_is_refused_with_its_column(
     refused = re.escape(f"Column 'a.b' of stream 's' is of type {type_}, which Spark does not hand to Python")
     with pytest.raises(hf.SpecError, match=refused):
         hf.join({"r": rows, "s": rows.selectExpr("*", f"{sql} AS `a.b`")}, on="r.id = s.id", window="1 s", time="ts")
+
+
+def test_a_batch_join_leaves_alone_what_nothing_asks_for(session: SparkSession) -> None:
+    """Also a column that Spark could not hand to Python, and one that fails when it is read."""
+    rows = session.range(ROWS).selectExpr("id", "TIMESTAMP_SECONDS(id) AS ts")
+    others = rows.selectExpr("ARRAY(INTERVAL '1' YEAR) AS `a.b`", "id", "raise_error('read') AS `c``d`", "ts")
+    for asked in ({"select": "r.id, s.ts, match_time"}, {"how": "semi"}, {"how": "anti"}):
+        found = hf.join({"r": rows, "s": others}, on="r.id = s.id", window="1 s", time="ts", **asked)
+        assert found.count() == (0 if asked == {"how": "anti"} else ROWS)

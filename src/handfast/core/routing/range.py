@@ -43,6 +43,11 @@ class RangeRouting(Routing):
         else:
             first, last = (buckets >> STRIPE_BITS for buckets in scale.partners(tuples.stream, keys))
         homes, visits = _core_of_stripe(tuples, first), _core_of_stripe(tuples, last)
+        hot = (self.hot(tuples, first) | self.hot(tuples, last)) & ~keys.dead & ~keys.wild
+        if hot.any():
+            homes = np.where(hot, tuples.core_by_content(), homes)
+            visits = np.where(hot, homes, visits)
+        everywhere = keys.wild if tuples.is_anchor else keys.wild | hot
         if keys.dead.any():
             homes = np.where(keys.dead, tuples.core_by_content(), homes)
             visits = np.where(keys.dead, homes, visits)
@@ -53,10 +58,14 @@ class RangeRouting(Routing):
         # the buckets of a tuple's partners are fewer than a stripe has, so they touch at most two stripes
         for core in range(tuples.plan.cores):
             all_here = asked and not scale.tame and core == _WILD_CORE
-            here = (homes == core) | (visits == core) | keys.wild | (all_here & ~keys.dead)
+            here = (homes == core) | (visits == core) | everywhere | (all_here & ~keys.dead)
             rows = np.flatnonzero(here)
             flags = np.where(homes[rows] == core, HOME, 0) | np.where(keys.wild[rows], EVERYWHERE, 0)
             yield core, rows, flags.astype(np.uint8)
+
+    def hot(self, tuples: Outgoing, stripes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these stripes are shared by all cores; none, unless ranges are split."""
+        return np.zeros(len(stripes), np.bool_)
 
     def emitted(self, plan: Plan, new: NewTuples, stored: Sequence[Segment], members: Members) -> Members:
         """Leave out the pairs that another core emits: those of wild tuples meet on several.

@@ -9,14 +9,18 @@ from handfast.core.routing.meet import MeetRouting
 from handfast.core.routing.one import OneRouting
 from handfast.core.routing.range import RangeRouting
 from handfast.core.routing.routing import Routing
+from handfast.core.routing.split_hash import SplitHashRouting
+from handfast.core.routing.split_range import SplitRangeRouting
 from handfast.core.routing.spread import SpreadRouting
 from handfast.plan import Offer
 
 ROUTINGS: tuple[Routing, ...] = (
     HandshakeRouting(),
+    SplitHashRouting(),
     HypercubeRouting(),
     HashRouting(),
     OneRouting(),
+    SplitRangeRouting(),
     RangeRouting(),
     MeetRouting(),
     SpreadRouting(),  # takes every join

@@ -13,6 +13,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from handfast.errors import SpecError
 from handfast.spec import types
+from handfast.spec.expression import Column, walk
 from handfast.spec.join import BoundJoin
 from handfast.spec.schema import Schema
 from handfast.spec.types import Kind, Type
@@ -42,6 +43,22 @@ def arrow_schema(frame: Any, stream: str) -> pa.Schema:
     """The columns of a DataFrame as its workers get them, in UTC; one that they cannot get is an error by its name."""
     large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
     return pa.schema([_arrow_field(field, stream, large=large) for field in frame.schema.fields])
+
+
+def needed(frames: dict[str, Any], join: BoundJoin) -> dict[str, Any]:
+    """The DataFrames without the columns that nothing asks for: where rows have a place, all of them decide ties."""
+    if join.stamped:
+        return frames
+    read = {(node.stream, node.name) for node in walk(join.predicate) if isinstance(node, Column)}
+    read |= {(field.stream, field.column) for field in join.fields if field.stream is not None}
+    read |= set(enumerate(join.times))
+    read |= {(stream, name) for stream, name in enumerate(join.sequences) if name is not None}
+    found = {}
+    for stream, (name, schema) in enumerate(zip(join.spec.names, join.schemas, strict=True)):
+        kept = [(stream, column) in read for column in schema.names]
+        own = numbered(frames[name]).select([str(place) for place, keep in enumerate(kept) if keep])
+        found[name] = own.toDF(*(column for column, keep in zip(schema.names, kept, strict=True) if keep))
+    return found
 
 
 def numbered(frame: Any) -> Any:

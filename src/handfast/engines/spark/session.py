@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from handfast.engines.spark import workers
 from handfast.errors import SpecError
+from handfast.flow.pieces import LIMIT
 
 _CORES = "spark.handfast.cores"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -16,6 +17,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _ATTEMPTS = "spark.sql.legacy.observeMetricsAggregateAllAttempts"
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def configure(spark: Any, *, cores: int | None, quiet: bool) -> None:
@@ -34,6 +36,7 @@ def configure(spark: Any, *, cores: int | None, quiet: bool) -> None:
         _PARTITIONS: str(wanted),  # one partition for each JoinCore
         _ATTEMPTS: "true",  # a core that runs again leaves the counters of the others in the progress
         _BYTES: str(64 << 20),  # blocks are large: few to an Arrow batch
+        _ROWS: str(LIMIT.rows),  # and rows are small: as many as are packed at a time
         _CORES: str(wanted),  # how many JoinCores share the windows
     }
     for name, value in settings.items():
