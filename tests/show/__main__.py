@@ -53,6 +53,7 @@ CLAIMS: dict[str, Claim] = {
     "chain": claims.chain,
     "windows": measured.windows,
     "scan": measured.scan,
+    "indexes": measured.indexes,
     "scaling": measured.scaling,
     "spark-multiway": measured.spark_multiway,
     "multiway": measured.multiway,
