@@ -10,7 +10,7 @@ import pytest
 
 import handfast as hf
 from handfast.core import recipe
-from handfast.kernels.compiler import compile, native
+from handfast.kernels.compiler import compile, native, runs
 from handfast.kernels.sizes import KernelSizes
 from handfast.kernels.target import Target, reachable
 from handfast.plan import SCAN
@@ -25,11 +25,13 @@ CASES, CHUNK = 400, 4
 @pytest.fixture(autouse=True)
 def fresh_kernels() -> Iterator[None]:
     """No kernel or recipe made for lesser instructions outlives its test."""
-    caches = recipe.recipe, compile.derive_kernel
-    for cached in caches:
-        cached.cache_clear()
+    _forget()
     yield
-    for cached in caches:
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (recipe.recipe, compile.derive_kernel, runs.run_kernel):
         cached.cache_clear()
 
 
@@ -40,8 +42,7 @@ def _same(target: Target) -> Target:
 @pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 50))
 def test_every_set_of_instructions_finds_what_the_oracle_finds(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for target in reachable():
-        compile.derive_kernel.cache_clear()
-        recipe.recipe.cache_clear()
+        _forget()
         with monkeypatch.context() as patch:
             patch.setattr(native, "host", partial(_same, target))
             patch.setattr(recipe, "Recipe", partial(recipe.Recipe, sizes=KernelSizes.of(target)))

@@ -54,6 +54,7 @@ CLAIMS: dict[str, Claim] = {
     "hop": measured.chain,
     "windows": measured.windows,
     "scan": measured.scan,
+    "indexes": measured.indexes,
     "scaling": measured.scaling,
     "spark-batch": measured.spark_batch,
     "spark-multiway": measured.spark_multiway,

@@ -194,6 +194,8 @@ def indexes() -> list[Line]:
         slowest, memory = own["slowest push over median"], own["resident over raw"]
         lines.append(Line(f"{name}: slowest push over median", f"{slowest:.2f}", "≤ 3", slowest <= 3))
         lines.append(Line(f"{name}: resident over raw columns", f"{memory:.2f}", "≤ 2", memory <= 2))
+    for name, figure in result["beside"].items():
+        lines.append(_at_least(f"{name}: tuples/s/stream", figure["ratio"], figure["goal"]))
     for own in bounded:
         name = f"bounded, {own['rows']:,} rows each, {own['on']}: CPU over {own['best peer']}"
         lines.append(Line(name, f"{own['median']:.2f}", f"≤ {own['goal']}", own["median"] <= own["goal"], _said(done)))

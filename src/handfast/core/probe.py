@@ -127,16 +127,43 @@ class Prober:
         for other in [stream for stream in members if stream not in (start, to)]:
             pairing = self._recipe.pairing(other, to)
             lower, upper = pairing.streams
+            doubtful = self._doubtful(new, pairing, members)
+            if doubtful is not None and not len(doubtful):
+                continue
             r, s = self._columns(new, lower), self._columns(new, upper)
             pairs = members[lower], members[upper]
+            if doubtful is not None:
+                pairs = pairs[0][doubtful], pairs[1][doubtful]
             if not self._reader.reads_in_place:  # what is read is made of the columns, so only of those of members
                 r, s = r.take(pairs[0]), s.take(pairs[1])
                 pairs = np.arange(len(pairs[0])), np.arange(len(pairs[0]))
             kept = self._check(pairing, pairing.kernels, r, s, (pairs[0].copy(), pairs[1].copy()))
             if len(kept[0]) < len(pairs[0]):
-                held = np.flatnonzero(left_over(pairs, kept))
-                members = {stream: positions[held] for stream, positions in members.items()}
+                held = left_over(pairs, kept)
+                if doubtful is not None:
+                    every = np.ones(len(members[to]), np.bool_)
+                    every[doubtful] = held
+                    held = every
+                rows = np.flatnonzero(held)
+                members = {stream: positions[rows] for stream, positions in members.items()}
         return members
+
+    def _doubtful(self, new: NewTuples, pairing: Pairing, members: Members) -> Positions | None:
+        """Which partial matches may have two members that do not fit each other; None if all may.
+
+        Where members share a key, only the windows are left. Of two members that came no later than the new tuple and
+        are in their windows when it comes, each is in its window when the other comes.
+        """
+        known = self._recipe.shares_key and pairing.settled and not pairing.counted
+        if not known or new.stream in pairing.streams:
+            return None
+        first = new.columns.times.min()
+        later = np.zeros(len(members[new.stream]), np.bool_)
+        for stream in pairing.streams:
+            courses = self.segments[stream].columns().courses
+            assert courses is not None, "a segment knows how its stamps run"
+            later |= members[stream] >= np.searchsorted(courses.times.highest, first, side="right")
+        return np.flatnonzero(later)
 
     def whole(self, new: NewTuples, members: Members) -> Members:
         """The matches that also satisfy the conditions over three streams and more."""

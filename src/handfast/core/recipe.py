@@ -14,6 +14,7 @@ from handfast.kernels.compute import compares_order_of_strings, needs_ordinals
 from handfast.kernels.course import Courses
 from handfast.kernels.index.bands import band_terms
 from handfast.kernels.index.choice import choose
+from handfast.kernels.index.hashed import HashIndex, is_plain
 from handfast.kernels.index.protocol import Index, PairConditions
 from handfast.kernels.pairs import PairKernels, TupleKernel
 from handfast.kernels.sizes import USUAL, KernelSizes
@@ -21,6 +22,8 @@ from handfast.kernels.strings import StringTable
 from handfast.plan import SCAN, Pair, PairPlan, Plan
 from handfast.spec.expression import Expr, conjunction, conjuncts, streams_of
 from handfast.spec.window import CountWindow, Window
+
+_TRUE = conjunction([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Pairing:
     settled: bool
     conditions: PairConditions
     index: type[Index[Any]] | None
+    counted: bool
 
     def side(self, stream: int) -> int:
         """0 for the lower of the two streams, 1 for the other."""
@@ -65,10 +69,11 @@ class Recipe:
         if not scans:
             keys += [side for pair in plan.pairs for equality in pair.equalities for side in equality.sides]
             keys += [term for pair in plan.pairs for band in pair.bands for term in band_terms(band)]
-        # where indexes propose what is tried, their keys are the columns that are compared
-        self.program = make_program(narrowed(join.predicate) if scans else join.predicate, keys, streams)
+        # where indexes propose what is tried, their keys are the columns that are compared: strings stay as they are
+        self.program = make_program(narrowed(join.predicate, codes=scans), keys, streams)
         self.pairings = {pair.streams: self._pairing(pair) for pair in plan.pairs}
         self.rest = self._rest()
+        self.shares_key = self._shares_key()
         self.keys = [[self.program.position(key) for key in own] for own in plan.keys]
         self._reading = Reading(
             self.program,
@@ -98,14 +103,15 @@ class Recipe:
         condition, filters = self._condition(pair.streams), self._filters(pair.streams)
         rule = window_rule(self.plan, pair.streams)
         kernels = left = PairKernels(Program(inputs, condition, filters), rule, self._sizes)
-        parts = tuple(conjuncts(condition))
+        parts = tuple(part for part in conjuncts(condition) if part != _TRUE)
         conditions = PairConditions(self.program, pair.equalities, pair.bands, parts)
         index = choose(self.plan.local_join, conditions)
         unknown = index.left(conditions) if index is not None else parts
         if unknown != parts:
             read = inputs if unknown or filters else ((), ())
             left = PairKernels(Program(read, conjunction(unknown), filters), rule, self._sizes)
-        return Pairing(pair.streams, kernels, left, not unknown and not filters, conditions, index)
+        settled = not unknown and not filters
+        return Pairing(pair.streams, kernels, left, settled, conditions, index, any(rule.counted))
 
     @property
     def reads_values(self) -> bool:
@@ -129,6 +135,20 @@ class Recipe:
         if not condition and not filters:
             return None
         return TupleKernel(Program(self.program.inputs, conjunction(condition), filters))
+
+    def _shares_key(self) -> bool:
+        """Whether all streams share one key, and every index finds those of equal keys and no others.
+
+        Then all members of a partial match have one key, whichever of them each was found from.
+        """
+        keys: dict[int, Expr] = {}
+        for pair, own in self.pairings.items():
+            if own.index is not HashIndex or not is_plain(own.conditions):
+                return False
+            for stream, side in zip(pair, own.conditions.equalities[0].sides, strict=True):
+                if keys.setdefault(stream, side) != side:
+                    return False
+        return True
 
     def cost(self, a: int, b: int) -> int:
         """How much a probe is expected to find, on a rough scale."""

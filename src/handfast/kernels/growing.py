@@ -10,6 +10,7 @@ from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Course, Courses, Stamped
 
+_SPARE = 3  # one in so many more than are needed are made room for
 _WORTH = 4  # values are moved if so many times what was dropped are more than they are
 
 
@@ -44,7 +45,7 @@ class Growing:
     def _make_room(self, needed: int) -> None:
         """Move the values to the start of the array; to a larger one if too few were dropped to make that worth it."""
         if self._start * _WORTH < self._count or needed + needed // _WORTH > len(self._array):
-            grown = np.empty(needed + needed // 2, self._array.dtype)
+            grown = np.empty(needed + needed // _SPARE, self._array.dtype)
             grown[: self._count] = self.values
             self._array = grown
         else:

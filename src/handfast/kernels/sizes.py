@@ -9,6 +9,7 @@ from handfast.kernels.target import Target, host
 
 _LANE = 4  # bytes of the values that are compared most
 _MANY = 16  # lanes of the widest vectors that there are
+_FEW = 2  # outer tuples that meet a vector where there are not registers for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class KernelSizes:
     Attributes:
         vectors: How a scan goes through the inner tuples: by default as it is best for this machine.
         target: The CPU that they are for: by default this machine.
-        tile: Bytes of inner tuples that a block of outer ones passes over: they stay in the innermost cache.
+        tile: Bytes of inner tuples that a block of outer ones passes over: they stay in a core's own caches.
         pairs: Pairs that a scan finds before they are handed on.
         sample: Pairs that it finds before it knows how many there are to be found.
         rare: A pair in so many, or fewer, is rare.
@@ -61,7 +62,7 @@ class KernelSizes:
 
     vectors: Vectors = field(default_factory=lambda: Vectors.of(host()))
     target: Target = field(default_factory=host)
-    tile: int = 1 << 15
+    tile: int = field(default_factory=lambda: _tile(host()))
     pairs: int = 1 << 18
     sample: int = 1 << 14
     rare: int = 200
@@ -70,7 +71,12 @@ class KernelSizes:
     @staticmethod
     def of(target: Target) -> KernelSizes:
         """What is best for a CPU."""
-        return KernelSizes(Vectors.of(target), target)
+        return KernelSizes(Vectors.of(target), target, _tile(target))
+
+
+def _tile(target: Target) -> int:
+    """The bytes of a tile: where four outer tuples meet each vector, the second cache is fast enough for it."""
+    return 1 << 17 if Vectors.of(target).block > _FEW else 1 << 15
 
 
 USUAL = KernelSizes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,10 +26,11 @@ class Blocks:
 
     blocks: Sequence[Block]
     starts: Positions
+    _known: dict[int, Positions | None] = field(default_factory=dict, compare=False)
 
     def takes(self, place: int) -> bool:
         """Whether the values of a column can be taken here: all are as wide, and none is NULL."""
-        return all(block.bases[place] is not None for block in self.blocks)
+        return self._bases(place) is not None
 
     def owners(self, positions: Positions) -> Owners | None:
         """The number of the block that each position lies in; None if there is but one."""
@@ -44,16 +45,23 @@ class Blocks:
     def take(self, place: int, owners: Owners | None, positions: Positions) -> pa.Array:
         """The values of a column at these positions; `positions` lie side by side in memory."""
         type_ = self.blocks[0].batch.schema.types[place]
-        width = fixed_width(type_)
-        assert width is not None, "only what can be taken is asked for"
-        # where the values of each block would begin if it began at position 0
-        bases = np.array([block.bases[place] for block in self.blocks], np.int64) - self.starts * max(1, width)
+        width, bases = fixed_width(type_), self._bases(place)
+        assert width is not None and bases is not None, "only what can be taken is asked for"
         out = np.empty(len(positions) * max(1, width), np.uint8)
         of_places = owners.ctypes.data if owners is not None else 0
         kernel = gather_kernel(width, owners is not None)
         kernel(bases.ctypes.data, of_places, positions.ctypes.data, out.ctypes.data, len(positions))
         values = np.packbits(out, bitorder="little") if width == BITS else out
         return pa.Array.from_buffers(type_, len(positions), [None, pa.py_buffer(values)])
+
+    def _bases(self, place: int) -> Positions | None:
+        """By block, where a column would begin if the block began at position 0; None if some cannot be taken."""
+        if place not in self._known:
+            bases = [block.bases[place] for block in self.blocks]
+            width = fixed_width(self.blocks[0].batch.schema.types[place])
+            can = width is not None and None not in bases
+            self._known[place] = np.array(bases, np.int64) - self.starts * max(1, width or 0) if can else None
+        return self._known[place]
 
     @cached_property
     def _pages(self) -> tuple[Owners, int, Positions]:

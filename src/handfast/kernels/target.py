@@ -27,6 +27,11 @@ class Target:
     features: str
     width: int
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether comparisons go into masks, for which there are fewer units than for other work."""
+        return self.width == _AVX512
+
     def narrowed(self, width: int) -> Target:
         """The same machine with vectors of at most so many bytes, and without the instructions for wider ones."""
         if width >= self.width:

@@ -1,4 +1,4 @@
-"""A predicate with its comparisons made narrower where a scan then tries more pairs at a time, and nothing changes.
+"""A predicate with its comparisons made narrower: more pairs are tried at a time, less is stored, nothing changes.
 
 A FLOAT is compared with a DOUBLE of the other stream, or a constant, as a DOUBLE. The same is true where it is compared
 with the nearest FLOAT on the right side, and that one is made once per tuple: a FLOAT is below a bound iff it is below
@@ -15,9 +15,12 @@ from handfast.spec.expression import Call, Expr, Literal, Op, rewrite, streams_o
 from handfast.spec.types import FLOAT, INT32, Kind
 
 
-def narrowed(predicate: Expr) -> Expr:
-    """The predicate as a scan is best off with it; true, false and NULL for the same pairs."""
-    coded = not any(_orders_text(node) for node in walk(predicate))  # ordinals are wider than codes
+def narrowed(predicate: Expr, *, codes: bool) -> Expr:
+    """The predicate as kernels are best off with it; true, false and NULL for the same pairs.
+
+    With `codes`, equal strings are compared by codes of 32 bits.
+    """
+    coded = codes and not any(_orders_text(node) for node in walk(predicate))  # ordinals are wider than codes
 
     def change(node: Expr) -> Expr | None:
         if not isinstance(node, Call) or len(streams_of(node)) < 2:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from llvmlite import ir
 
 from handfast.kernels.compiler.access import ColumnLanes, Literals, entry, pointer, read, read_lanes
-from handfast.kernels.compiler.codegen import I1, I64, Emitter, Value, call_intrinsic, element, splat
+from handfast.kernels.compiler.codegen import I64, Emitter, Value, call_intrinsic, element, splat
 from handfast.kernels.compiler.loops import Loop, While
 from handfast.kernels.compiler.native import Native, load
 from handfast.kernels.compiler.program import Slot
@@ -86,10 +86,9 @@ def run_kernel(shape: Expr, inputs: tuple[tuple[Slot, ...], ...], outer: int, nu
                 inside = b.and_(inside, b.icmp_signed("<", own, stop))
             bits = b.zext(b.bitcast(inside, ir.IntType(LANES)), I64)
             with b.if_then(b.icmp_unsigned("!=", bits, _ZERO)):
-                own = b.sext(read_lanes(b, positions, I32, at, LANES), ir.VectorType(I64, LANES))
-                numbers = b.add(own, splat(b, base, LANES))
-                to = b.gep(pointer(b, numbers_out), [n], source_etype=I64)
-                _compress(b, numbers, to, inside)
+                own = _compressed(b, read_lanes(b, positions, I32, at, LANES), inside)
+                numbers = b.add(b.sext(own, ir.VectorType(I64, LANES)), splat(b, base, LANES))
+                b.store(numbers, b.gep(pointer(b, numbers_out), [n], source_etype=I64), align=1)
                 b.store(splat(b, probe, LANES), b.gep(pointer(b, places_out), [n], source_etype=I64), align=1)
                 count = call_intrinsic(b, "llvm.ctpop.i64", [bits], I64)
                 b.store(b.add(n, count), found)
@@ -117,12 +116,13 @@ def _fetch(b: ir.IRBuilder, run: ir.Value, words: list[ir.Value], inputs: tuple[
         b.call(prefetch, [address, I32(0), I32(3), I32(1)])
 
 
-def _compress(b: ir.IRBuilder, lanes: ir.Value, to: ir.Value, inside: ir.Value) -> None:
-    """Write the lanes that count, one behind the other."""
-    shape = ir.FunctionType(ir.VoidType(), [lanes.type, ir.PointerType(), ir.VectorType(I1, LANES)])
-    name = f"llvm.masked.compressstore.v{LANES}i64"
+def _compressed(b: ir.IRBuilder, lanes: ir.Value, inside: ir.Value) -> ir.Value:
+    """The lanes that count, one behind the other; those behind them have no meaning."""
+    # in a register: CPUs that compress into memory as well do so slowly
+    shape = ir.FunctionType(lanes.type, [lanes.type, inside.type, lanes.type])
+    name = f"llvm.experimental.vector.compress.v{LANES}i32"
     function = b.module.globals.get(name) or ir.Function(b.module, shape, name)
-    b.call(function, [lanes, to, inside])
+    return b.call(function, [lanes, inside, ir.Constant(lanes.type, ir.Undefined)])
 
 
 def _widened(b: ir.IRBuilder, value: Value) -> Value:

@@ -91,7 +91,8 @@ def scan_kernel(scan: Scan, vectors: Vectors, tile: int, target: Target) -> Nati
     """
     module = ir.Module("scan")
     function = ir.Function(module, ir.FunctionType(I64, [I64] * SCAN_WORDS), "scan")
-    emission = _Emission(ir.IRBuilder(function.append_basic_block("entry")), function.args, scan, vectors, tile)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    emission = _Emission(builder, function.args, scan, vectors, tile, spans=target.has_masks)
     emission.tiles()
     return load(module, {"scan": SCAN_WORDS}, target)["scan"]
 
@@ -100,9 +101,17 @@ class _Emission:
     """The code of one scan, written where the builder stands."""
 
     def __init__(
-        self, builder: ir.IRBuilder, words: tuple[ir.Value, ...], scan: Scan, vectors: Vectors, tile: int
+        self,
+        builder: ir.IRBuilder,
+        words: tuple[ir.Value, ...],
+        scan: Scan,
+        vectors: Vectors,
+        tile: int,
+        *,
+        spans: bool,
     ) -> None:
         self._b = builder
+        self._spans = spans
         self._scan = scan
         self._vectors = vectors
         self._tile = tile
@@ -248,7 +257,7 @@ class _Emission:
                 plain = {column: Value(value.lanes) for column, value in columns.items()}
                 exact_one = Emitter(b, lanes, columns, self._constants.literal)
                 plain_one = Emitter(b, lanes, plain, self._constants.literal, plain=True)
-                found.append(Possible(b, exact_one, plain_one).emit(self._scan.shape))
+                found.append(Possible(b, exact_one, plain_one, spans=self._spans).emit(self._scan.shape))
         return bits
 
     def _word(self, bits: list[ir.Value]) -> ir.Value:
@@ -280,7 +289,7 @@ class _Emission:
             b.store(b.and_(now, b.sub(now, _ONE)), left)
             self._add(self._looked, _ONE)
             scan = self._scan
-            if is_exact(scan.shape, scan.inputs, scan.nullable) and not scan.windowed:
+            if is_exact(scan.shape, scan.inputs, scan.nullable, spans=self._spans) and not scan.windowed:
                 self._write(outer, inner)
             else:
                 hit = b.extract_element(self._holds(outer, inner, 1), ir.Constant(I32, 0))

@@ -71,7 +71,7 @@ class HashIndex:
 
         self._loops = hash_loops
         self._positions = [conditions.program.position(equality.sides[side]) for equality in conditions.equalities]
-        self._plain = _is_plain(conditions)
+        self._plain = is_plain(conditions)
         self._capacity = capacity
         self._rooms: list[_Room] = []  # of probes that are over; a probe may begin while another one is under way
         # in numbers, counted from the base: a position is a number from `shift` on
@@ -87,7 +87,7 @@ class HashIndex:
 
     @staticmethod
     def left(conditions: PairConditions) -> tuple[Expr, ...]:
-        if not _is_plain(conditions):
+        if not is_plain(conditions):
             return conditions.parts
         (equality,) = conditions.equalities
         sides = {conditions.program.column(side) for side in equality.sides}
@@ -170,9 +170,9 @@ class HashIndex:
         return self._oldest - self._oldest % len(self._heads)
 
     def _grow(self, new: int) -> None:
-        """Make room for so many more, and for a quarter more than that; for twice as many as long as none expires."""
+        """Make room for so many more, and for a quarter more than that; for half more as long as none expires."""
         needed = self._stop - self._oldest + new
-        room = max(needed + needed // (4 if self._oldest else 1), _ROOM)
+        room = max(needed + needed // (4 if self._oldest else 2), _ROOM)
         heads, nodes = np.full(room, -1, np.int32), np.empty(self._loops.WORDS * room, np.uint32)
         ring = self._oldest - self._oldest % room
         self._loops.moved(self._oldest, self._stop, self._nodes, self._ring, nodes, ring, heads)
@@ -185,7 +185,7 @@ class HashIndex:
         self._shift, self._oldest, self._stop = self._shift - amount, self._oldest - amount, self._stop - amount
 
 
-def _is_plain(conditions: PairConditions) -> bool:
+def is_plain(conditions: PairConditions) -> bool:
     """Whether tuples match by the equality if and only if their numbers are equal."""
     types = [side.type for equality in conditions.equalities for side in equality.sides]
     return len(types) == 2 and types[0] == types[1] and types[0].kind in _PLAIN
