@@ -56,6 +56,9 @@ class JoinCore:
         self._finder = finder
         self._recipe = recipe(plan)
         self.expired = [0] * len(plan.join.schemas)  # tuples at home here that have left their windows
+        streams = plan.join.spec.streams
+        lateness = max(stream.lateness or 0 for stream in streams)
+        self._spans = [window_span(own.window, stream, lateness) for stream, own in enumerate(streams)]
         self._held = Held(plan.join)
         self._rates = Rates(self._recipe)
         self._orders = Orders(self._rates)
@@ -197,8 +200,10 @@ class JoinCore:
         kept = np.ones(len(new.block), np.bool_) if self.plan.cores == 1 else self.plan.routing.kept(new.block)
         if new.stream not in self.plan.join.preserved:
             for keys in new.keys.values():  # what can never match is gone at once
-                self.expired[new.stream] += int(np.count_nonzero(keys.dead & kept & ((new.block.flags & HOME) != 0)))
-                kept = kept & ~keys.dead
+                if keys.dead.any():
+                    gone = keys.dead & kept & ((new.block.flags & HOME) != 0)
+                    self.expired[new.stream] += int(np.count_nonzero(gone))
+                    kept = kept & ~keys.dead
         if kept.all():
             self._store(new)
         elif kept.any():
@@ -217,10 +222,7 @@ class JoinCore:
 
     def _expire(self, horizon: Horizon) -> None:
         """Free the blocks that no tuple still to come can meet, and merge small ones."""
-        streams = self.plan.join.spec.streams
-        lateness = max(stream.lateness or 0 for stream in streams)
-        for stream, segment in enumerate(self._segments):
-            span = window_span(streams[stream].window, stream, lateness)
+        for stream, (segment, span) in enumerate(zip(self._segments, self._spans, strict=True)):
             freed = segment.expire(partial(span.is_over, horizon=horizon))
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)

@@ -114,7 +114,7 @@ class _Core:
         self.scanned += meetings
         self.cost.measure(seconds, meetings)
         self.joined += sum(len(block) for block in step.blocks if block is not None)
-        stored = tuple(sum(block.at_home for block in segment.blocks) for segment in self.join.segments)
+        stored = tuple(segment.at_home for segment in self.join.segments)
         self.book = _Book(step.number, stored, tuple(self.join.expired))
 
 
@@ -245,7 +245,9 @@ class LowLatency:
 
     def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Block]]:
         """By stream, the block that each core is handed."""
-        if self._plan.routing.any_core_may_store and self._plan.cores > 1:
+        if len(self.cores) == 1:
+            return [{0: block} if block is not None else {} for block in admitted]
+        if self._plan.routing.any_core_may_store:
             return [self._rushed(stream, block) if block is not None else {} for stream, block in enumerate(admitted)]
         pairs = zip(self._routers, admitted, strict=True)
         return [router.route(block) if block is not None else {} for router, block in pairs]
