@@ -200,7 +200,7 @@ class JoinCore:
         kept = np.ones(len(new.block), np.bool_) if self.plan.cores == 1 else self.plan.routing.kept(new.block)
         if new.stream not in self.plan.join.preserved:
             for keys in new.keys.values():  # what can never match is gone at once
-                if keys.dead.any():
+                if np.count_nonzero(keys.dead):
                     gone = keys.dead & kept & ((new.block.flags & HOME) != 0)
                     self.expired[new.stream] += int(np.count_nonzero(gone))
                     kept = kept & ~keys.dead
