@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from handfast.core.held import Held
 from handfast.core.manifest import Manifest
@@ -204,11 +205,20 @@ class JoinCore:
                     gone = keys.dead & kept & ((new.block.flags & HOME) != 0)
                     self.expired[new.stream] += int(np.count_nonzero(gone))
                     kept = kept & ~keys.dead
-        if kept.all():
+        count = int(np.count_nonzero(kept))
+        if count == len(kept):
             self._store(new)
-        elif kept.any():
-            self._store(self._read(new.stream, new.block.take(kept), new.marks[kept]))
+        elif count:
+            self._store(self._part(new, np.flatnonzero(kept)))
         return kept
+
+    def _part(self, new: NewTuples, rows: NDArray[np.int64]) -> NewTuples:
+        """The new tuples at these places; in memory where they are, if they are neighbours."""
+        first, stop = int(rows[0]), int(rows[-1]) + 1
+        own = slice(first, stop) if stop - first == len(rows) else rows
+        block = new.block.slice(first, stop) if isinstance(own, slice) else new.block.take(rows)
+        columns = new.columns.take(own)
+        return NewTuples(new.stream, block, columns, self._segments[new.stream].keys(columns), new.marks[own])
 
     def _store(self, new: NewTuples) -> None:
         columns = new.columns if self._keeps_values else new.columns.stamps
