@@ -124,6 +124,7 @@ class Session:
 
         A batch that does not fit is refused whole, and the session goes on as if it had not come.
         """
+        self._position(stream)
         return self._push({stream: rows})
 
     @_alone

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.compile import blank
+from handfast.kernels.compiler.native import Native
 from handfast.kernels.compiler.runs import LANES, run_kernel
 from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.bands import FINE
@@ -78,7 +79,8 @@ class PaneIndex:
         self._wild = WildTuples()
         self._capacity = capacity
         streams = conditions.bands[0].streams
-        condition, self._literals = number_literals(conjunction(_decided(conditions)))
+        condition, literals = number_literals(conjunction(_decided(conditions)))
+        self._literals = literal_buffer(literals, StringTable(), ordered=False)
         self._shape = blank(condition)
         named = {node for node in walk(self._shape) if isinstance(node, Column)}
         known = [[k for k, own in enumerate(conditions.program.inputs[s]) if own.column in named] for s in streams]
@@ -87,6 +89,8 @@ class PaneIndex:
             for stream, own in zip(streams, known, strict=True)
         )
         self._known = known
+        self._made: dict[bool, tuple[Native, Native]] = {}
+        self._rooms: list[_Room] = []  # of searches that are over; one may begin while another is under way
         self._striped = len(self._maker.scales) > 1
         self._step = np.uint64(_STEP if conditions.equalities else 1)
         self._panes: list[Pane] = []
@@ -164,12 +168,22 @@ class PaneIndex:
         if len(order) > _FEW and self._longest * _PART > self._stop - self._oldest:  # neighbours try the same cells
             order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
         search = _Search(self, keys, Ranges(ranges.starts + self._shift, ranges.stops + self._shift, ranges.exact))
-        for places, numbers in search.pairs(order):
+        room = self._rooms.pop() if self._rooms else _Room(max(self._capacity, LANES))
+        for places, numbers in search.pairs(order, room):
             numbers -= self._shift
             if len(order) <= _FEW:
                 by_place = np.lexsort((numbers, places))
                 places, numbers = places[by_place], numbers[by_place]
             yield places, numbers
+        self._rooms.append(room)
+
+    def kernels(self, nullable: bool) -> tuple[Native, Native]:
+        """The kernels of this condition: for panes that lie in all ranges, and for others."""
+        if nullable not in self._made:
+            outer = 1 - self._side
+            within, ranged = (run_kernel(self._shape, self._slots, outer, nullable, own) for own in (False, True))
+            self._made[nullable] = within, ranged
+        return self._made[nullable]
 
     def unplaced(self, keys: PaneKeys, ranges: Ranges) -> Iterator[Pairs]:
         return self._wild.candidates(keys.plain, ranges)
@@ -252,12 +266,31 @@ class PaneIndex:
         return None
 
 
+class _Room:
+    """What one search writes: its pairs, and the runs that it goes through."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.places, self.numbers = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+        self.out = self.places.ctypes.data, self.numbers.ctypes.data
+        self.cut = np.zeros(1, np.int64)
+        self._make(4 * _RUNS)
+
+    def _make(self, count: int) -> None:
+        self.runs = [np.empty(count, np.uint32) for _ in range(4)]
+        self.words = [own.ctypes.data for own in self.runs]
+
+    def grow(self) -> None:
+        """Make room for twice as many runs."""
+        self._make(2 * len(self.runs[0]))
+
+
 class _Search:
     """One probe of the panes of an index."""
 
     def __init__(self, index: PaneIndex, keys: PaneKeys, ranges: Ranges) -> None:
         self._keys, self._ranges = keys, ranges
-        self._loops, self._step, self._capacity = index._loops, index._step, max(index._capacity, LANES)
+        self._loops, self._step = index._loops, index._step
         self._panes = list(index._panes)
         self._cells = np.array([pane.cell_words for pane in self._panes], np.int64)
         outer = 1 - index._side
@@ -272,47 +305,43 @@ class _Search:
         self._words = np.array(words, np.int64)
         self._held = [keys.columns.values[k] for k in own], [self._zeros if s is None else s for s in statuses]
         self._values, self._statuses = addresses(self._held[0]), addresses(self._held[1])
-        self._literals = literal_buffer(index._literals, StringTable(), ordered=False)
-        self._kernels = [
-            run_kernel(index._shape, index._slots, outer, self._nullable, ranged) for ranged in (False, True)
-        ]
-        self._room = 4 * _RUNS
+        self._literals = index._literals
+        self._kernels = index.kernels(self._nullable)
         self._step_of_probes = max(64, _RUNS // (2 * len(self._panes)))
 
-    def pairs(self, order: Positions) -> Iterator[Pairs]:
+    def pairs(self, order: Positions, room: _Room) -> Iterator[Pairs]:
         """What is found for probing tuples: their places, and the numbers of stored ones."""
         keys, ranges = self._keys, self._ranges
-        places, numbers = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
-        runs = [np.empty(self._room, np.uint32) for _ in range(4)]
-        cut = np.zeros(1, np.int64)
+        held = self._values, self._statuses, self._words
+        before = *(own.ctypes.data for own in held), self._words.shape[1], *room.words
+        after = ranges.starts.ctypes.data, ranges.stops.ctypes.data, self._literals.ctypes.data
         first = 0
         found = 0
         while first < len(order):
             stop = min(first + self._step_of_probes, len(order))
             count = self._loops.runs(
                 self._cells, order, first, stop, keys.stripe, keys.stripes, self._step, keys.low, keys.high,
-                ranges.starts, ranges.stops, *runs, cut,
+                ranges.starts, ranges.stops, *room.runs, room.cut,
             )  # fmt: skip
             if count < 0:
-                self._room *= 2
-                runs = [np.empty(self._room, np.uint32) for _ in range(4)]
+                room.grow()
+                before = *before[:4], *room.words
                 continue
             first = stop
-            for kernel, begin, end in zip(self._kernels, (0, int(cut[0])), (int(cut[0]), count), strict=True):
+            cut = int(room.cut[0])
+            for kernel, begin, end in zip(self._kernels, (0, cut), (cut, count), strict=True):
+                if begin == end:
+                    continue
                 state = np.array([begin, -1, 0, 0], np.int64)
+                word = state.ctypes.data
                 while state[0] < end:
-                    state[2:] = places.ctypes.data + 8 * found, numbers.ctypes.data + 8 * found
-                    found += kernel(
-                        self._values.ctypes.data, self._statuses.ctypes.data,
-                        self._words.ctypes.data, self._words.shape[1], *(own.ctypes.data for own in runs),
-                        int(state[0]), end, ranges.starts.ctypes.data, ranges.stops.ctypes.data,
-                        self._literals.ctypes.data, self._capacity - found, state.ctypes.data,
-                    )  # fmt: skip
+                    state[2:] = room.out[0] + 8 * found, room.out[1] + 8 * found
+                    found += kernel(*before, int(state[0]), end, *after, room.capacity - found, word)
                     if state[0] < end:
-                        yield places[:found], numbers[:found]
+                        yield room.places[:found], room.numbers[:found]
                         found = 0
         if found:
-            yield places[:found], numbers[:found]
+            yield room.places[:found], room.numbers[:found]
 
 
 def _decided(conditions: PairConditions) -> tuple[Expr, ...]:
