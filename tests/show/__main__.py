@@ -54,6 +54,8 @@ CLAIMS: dict[str, Claim] = {
     "windows": measured.windows,
     "scan": measured.scan,
     "scaling": measured.scaling,
+    "cores": measured.cores,
+    "pushes": measured.pushes,
     "spark-multiway": measured.spark_multiway,
     "multiway": measured.multiway,
 }
