@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.compiler.runs import LANES
 from handfast.kernels.index.bands import FINE
+from handfast.kernels.index.deciding import roomy
 from handfast.kernels.index.keys import Numbers
 from handfast.kernels.values import Array, Status
 
@@ -147,10 +147,10 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
         grid,
         offsets,
         np.empty(total, np.uint64),
-        _roomy(np.dtype(np.int32), total),
-        [_roomy(value.dtype, total) for value in sources[0].values],
+        roomy(np.dtype(np.int32), total),
+        [roomy(value.dtype, total) for value in sources[0].values],
         [
-            _roomy(np.dtype(np.uint8), total) if any(source.statuses[k] is not None for source in sources) else None
+            roomy(np.dtype(np.uint8), total) if any(source.statuses[k] is not None for source in sources) else None
             for k in range(len(sources[0].values))
         ],
     )
@@ -178,9 +178,3 @@ def at_once(work: Generator[int, None, Pane]) -> Pane:
         except StopIteration as done:
             pane: Pane = done.value
             return pane
-
-
-def _roomy(dtype: np.dtype[np.generic], count: int) -> Any:
-    array = np.empty(count + LANES, dtype)
-    array[count:] = np.zeros(LANES, dtype)
-    return array
