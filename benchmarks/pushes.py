@@ -46,7 +46,9 @@ class Join:
 
     def session(self, window: str = "4 ms") -> Session:
         """One core; of each stream the window has four pushes."""
-        spec = hf.JoinSpec(("r", "s"), self.on, window=window, time="ts", lateness="0 seconds", select="r.id, s.id AS s")
+        spec = hf.JoinSpec(
+            ("r", "s"), self.on, window=window, time="ts", lateness="0 seconds", select="r.id, s.id AS s"
+        )
         schema = stream(0, 0, 1).schema
         return hf.session(spec, {"r": schema, "s": schema}, options=hf.LocalOptions(local_join=self.local_join))
 
@@ -72,7 +74,9 @@ def check(join: Join) -> int:
     tables = [[stream(number, k * ROWS, ROWS, keys=1 << 16) for k in range(pushes)] for number in (0, 1)]
     found = 0
     for own in zip(*tables, strict=True):
-        found += sum(batch.num_rows for name, table in zip("rs", own, strict=True) for batch in session.push(name, table))
+        found += sum(
+            batch.num_rows for name, table in zip("rs", own, strict=True) for batch in session.push(name, table)
+        )
     found += sum(batch.num_rows for batch in session.close())
     r, s = (pa.concat_tables(own) for own in tables)
     times = [own["ts"].cast(pa.int64()).to_numpy() for own in (r, s)]
