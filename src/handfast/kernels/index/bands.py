@@ -102,7 +102,7 @@ class BandScale:
             limit = self._term_limit(side, term)
             values = columns.values[term.position]
             if values.dtype.kind != "V" and len(values) and -limit <= int(values.min()) <= int(values.max()) <= limit:
-                total += values if term.sign * unit == 1 else term.sign * unit * values.astype(np.int64, copy=False)
+                total += term.sign * unit * values.astype(np.int64, copy=False)
                 continue
             number, outside = _as_integers(values)
             wild |= outside | (number > limit) | (number < -limit)

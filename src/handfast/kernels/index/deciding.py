@@ -121,8 +121,8 @@ class Deciding:
         )
         longest = max(len(columns), *(len(one) + LANES for one in stored)) if nullable else 0
         zeros = np.zeros(longest, np.uint8)
-        statuses = [zeros if status is None else status for status in statuses]
-        probing = addresses([*values, *statuses])
+        filled = [zeros if status is None else status for status in statuses]
+        probing = addresses([*values, *filled])
         words = np.array([[*one.value_words, *one.status_words(zeros)] for one in stored], np.int64)
         first = probing.ctypes.data
         before = first, first + 8 * len(values), words.ctypes.data, words.shape[1]

@@ -35,6 +35,7 @@ _PATIENCE = 16  # so many probes or more go by before panes become much shorter
 _PACE = 4  # tuples that every merge goes on by for each that is inserted
 _LEAST = 1 << 12  # and by so many at the least
 _RUNS = 1 << 15  # that are sought at a time
+_IN_CACHE = 1 << 14  # tuples, of which it does not matter in which order they are tried
 _FEW = 64  # probing tuples whose pairs are put in order: people read matches from the oldest to the newest
 _STEP = 0x9E3779B1  # between stripes where equalities spread them: odd, so that no two of them coincide
 _HALF = np.uint64(0xFFFFFFFF)
@@ -147,7 +148,8 @@ class PaneIndex:
             return
         sizes = ranges.sizes[order]
         self._fit(int(sizes.mean()))
-        if len(order) > _FEW and self._longest * _PART > self._stop - self._oldest:  # neighbours try the same cells
+        live = self._stop - self._oldest
+        if len(order) > _FEW and self._longest * _PART > live > _IN_CACHE:  # neighbours try the same cells
             order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
         search = _Search(self, keys, Ranges(ranges.starts + self._shift, ranges.stops + self._shift, ranges.exact))
         room = self._rooms.pop() if self._rooms else Room(self._capacity, 4 * _RUNS)

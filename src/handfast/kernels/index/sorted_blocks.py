@@ -197,6 +197,7 @@ class SortedBlocks:
         self, blocks: Sequence[_Block], keys: SortKeys, probes: Positions, ranges: Ranges, room: Room
     ) -> Iterator[tuple[int, int]]:
         """As many runs as there is room for, and again: first those in blocks that lie in all ranges, then others."""
+        sweep: Any = self._loops.sweep
         least, most = int(ranges.starts[probes].max()), int(ranges.stops[probes].min())
         within = [block.first >= least and block.last < most for block in blocks]
         for wanted in (True, False):
@@ -206,7 +207,7 @@ class SortedBlocks:
                     continue
                 state = np.zeros(3, np.int64)
                 while state[0] < len(probes):
-                    n = self._loops.sweep(
+                    n = sweep(
                         probes, keys.plain.groups, keys.low, keys.high, ranges.starts, ranges.stops,
                         number, block.first, block.last, block.groups, block.keys, *room.runs, n, state,
                     )  # fmt: skip
