@@ -9,7 +9,7 @@ DIST ?= dist
 # Spark starts its Python workers with whatever `python3` is on the PATH unless told otherwise.
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help setup demo test test-slow check show dist clean
+.PHONY: help setup demo test test-slow check show bench peers dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,12 @@ check: setup ## lint, format, types, import rule
 
 show: setup ## what handfast promises, measured: name, figure, goal, pass or fail
 	@$(python) -m tests.show
+
+bench: setup peers ## every benchmark, results in benchmarks/results and docs/performance.md: hours, on a quiet machine
+	@$(python) -m benchmarks $(ARGS)
+
+peers: ## the stream engines that benchmarks compare with, each in an environment of its own
+	@scripts/peers.sh
 
 dist: setup ## wheel and source distribution, in dist/
 	$(python) -m build --outdir $(DIST)

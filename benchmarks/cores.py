@@ -50,7 +50,7 @@ class Work:
 
 
 WORKS = {
-    "scan": Work(Load(BAND_ON, 1_000, 100), SCAN, 200_000, 1_000),
+    "scan": Work(Load(BAND_ON, 1_000, 300), SCAN, 150_000, 1_000),
     "band": Work(Load(BAND_ON, 10_000, 60), INDEX, 2_000_000, 10_000),
     "equality": Work(Load("r.k = s.k", 1_000_000, 1), INDEX, 2_000_000, 100_000),
 }
