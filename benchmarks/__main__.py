@@ -15,6 +15,8 @@ QUESTIONS = {
     "scan": ["--save", "--widest"],
     "indexes": ["--save"],
     "windows": ["--save"],
+    "cores": ["--save"],
+    "pushes": ["--save"],
     "multiway": ["--save"],
     "spark_multiway": ["--save"],
     "spark_streaming": ["--save"],

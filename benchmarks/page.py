@@ -126,6 +126,19 @@ def chain(result: Result) -> Iterator[Row]:
         yield Row(f"{name}, fed by the clock, nothing dropped", f"{own['rate']:,.0f} tuples/s/stream: {kept}")
 
 
+def cores(result: Result) -> Iterator[Row]:
+    for name, own in result["figures"].items():
+        yield ratio(f"{name}: two cores over one, by the clock", own, least=own["goal"])
+        yield ratio("— the CPU of two over one", own["CPU of two over one"])
+
+
+def pushes(result: Result) -> Iterator[Row]:
+    for name, own in result["push"].items():
+        yield ratio(f"{name}: µs of CPU for a push of 256 tuples that finds next to nothing", own, most=own["goal"])
+    for name, own in result["latency"].items():
+        yield ratio(f"latency at half load, {name}: ms, p99", own, most=own["goal"])
+
+
 def answer(result: Result) -> Iterator[Row]:
     yield Row(result["question"], result["answer"])
 
@@ -143,6 +156,8 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
     "streaming peers": ("streaming_peers.json", streaming_peers),
     "chain": ("chain.json", chain),
     "scaling": ("scaling/scaling.json", scaling),
+    "cores": ("cores.json", cores),
+    "pushes": ("pushes.json", pushes),
 }
 
 

@@ -57,6 +57,8 @@ CLAIMS: dict[str, Claim] = {
     "indexes": measured.indexes,
     "scaling": measured.scaling,
     "spark-batch": measured.spark_batch,
+    "cores": measured.cores,
+    "pushes": measured.pushes,
     "spark-multiway": measured.spark_multiway,
     "spark-streaming": measured.spark_streaming,
     "multiway": measured.multiway,

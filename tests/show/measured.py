@@ -238,6 +238,33 @@ def scaling() -> list[Line]:
     ]
 
 
+def cores() -> list[Line]:
+    """Two cores over one by the clock, in joins of tables and in sessions."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cores.json"
+        done = _run([sys.executable, "-m", "benchmarks.cores", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.cores", f"exit {done.returncode}", "runs", False, _said(done))]
+        figures = json.loads(path.read_text())["figures"]
+    return [_at_least(f"two cores over one, {name}", own["median"], own["goal"]) for name, own in figures.items()]
+
+
+def pushes() -> list[Line]:
+    """What a push of 256 tuples costs beside its kernels, and how soon matches are there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pushes.json"
+        done = _run([sys.executable, "-m", "benchmarks.pushes", "--save", str(path)], ROOT)
+        if not path.exists():
+            return [Line("benchmarks.pushes", f"exit {done.returncode}", "runs", False, _said(done))]
+        result = json.loads(path.read_text())
+    lines = []
+    for what, unit in (("push", "us of CPU for 256 tuples"), ("latency", "ms, p99 at half load")):
+        for name, own in result[what].items():
+            seen, goal = f"{own['median']:.2f}", f"≤ {own['goal']:g}"
+            lines.append(Line(f"{name}: {unit}", seen, goal, own["median"] <= own["goal"], _said(done)))
+    return lines
+
+
 def spark_multiway() -> list[Line]:
     """Three streams on Spark, against two of Spark's own joins one behind the other."""
     with tempfile.TemporaryDirectory() as folder:

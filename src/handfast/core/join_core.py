@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from handfast.core.held import Held
 from handfast.core.manifest import Manifest
@@ -56,6 +57,9 @@ class JoinCore:
         self._finder = finder
         self._recipe = recipe(plan)
         self.expired = [0] * len(plan.join.schemas)  # tuples at home here that have left their windows
+        streams = plan.join.spec.streams
+        lateness = max(stream.lateness or 0 for stream in streams)
+        self._spans = [window_span(own.window, stream, lateness) for stream, own in enumerate(streams)]
         self._held = Held(plan.join)
         self._rates = Rates(self._recipe)
         self._orders = Orders(self._rates)
@@ -224,13 +228,24 @@ class JoinCore:
         kept = np.ones(len(new.block), np.bool_) if self.plan.cores == 1 else self.plan.routing.kept(new.block)
         if new.stream not in self.plan.join.preserved:
             for keys in new.keys.values():  # what can never match is gone at once
-                self.expired[new.stream] += int(np.count_nonzero(keys.dead & kept & ((new.block.flags & HOME) != 0)))
-                kept = kept & ~keys.dead
-        if kept.all():
+                if np.count_nonzero(keys.dead):
+                    gone = keys.dead & kept & ((new.block.flags & HOME) != 0)
+                    self.expired[new.stream] += int(np.count_nonzero(gone))
+                    kept = kept & ~keys.dead
+        count = int(np.count_nonzero(kept))
+        if count == len(kept):
             self._store(new)
-        elif kept.any():
-            self._store(self._read(new.stream, new.block.take(kept), new.marks[kept]))
+        elif count:
+            self._store(self._part(new, np.flatnonzero(kept)))
         return kept
+
+    def _part(self, new: NewTuples, rows: NDArray[np.int64]) -> NewTuples:
+        """The new tuples at these places; in memory where they are, if they are neighbours."""
+        first, stop = int(rows[0]), int(rows[-1]) + 1
+        own = slice(first, stop) if stop - first == len(rows) else rows
+        block = new.block.slice(first, stop) if isinstance(own, slice) else new.block.take(rows)
+        columns = new.columns.take(own)
+        return NewTuples(new.stream, block, columns, self._segments[new.stream].keys(columns), new.marks[own])
 
     def _store(self, new: NewTuples) -> None:
         columns = new.columns if self._keeps_values else new.columns.stamps
@@ -244,10 +259,7 @@ class JoinCore:
 
     def _expire(self, horizon: Horizon) -> None:
         """Free the blocks that no tuple still to come can meet, and merge small ones."""
-        streams = self.plan.join.spec.streams
-        lateness = max(stream.lateness or 0 for stream in streams)
-        for stream, segment in enumerate(self._segments):
-            span = window_span(streams[stream].window, stream, lateness)
+        for stream, (segment, span) in enumerate(zip(self._segments, self._spans, strict=True)):
             freed = segment.expire(partial(span.is_over, horizon=horizon))
             self.expired[stream] += sum(block.at_home for block in freed)
             segment.merge(span.fits)

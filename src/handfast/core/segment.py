@@ -42,6 +42,7 @@ class Segment:
         self._columns = GrowingColumns()
         self._flags = Growing(np.dtype(np.uint8))
         self._live = 0
+        self.at_home = 0  # how many of them have their home at this core
         self.everywhere = False  # whether some of these tuples went to every core
         self._known: Blocks | None = None
         self._torn = False  # a merged block's tuples do not stand side by side
@@ -101,6 +102,7 @@ class Segment:
         self.marks.append(marks)
         self._known = None
         self._live += len(block)
+        self.at_home += block.at_home
 
     @property
     def widest_row(self) -> int:
@@ -113,8 +115,8 @@ class Segment:
 
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
-        over = [is_over(block) for block in self.blocks]
-        if not any(over):
+        over = list(map(is_over, self.blocks))
+        if True not in over:
             return []
         self._known = None
         kept = [k for k, gone in enumerate(over) if not gone]
@@ -122,7 +124,8 @@ class Segment:
         self.blocks = [self.blocks[k] for k in kept]
         self.marks = [self.marks[k] for k in kept]
         self._starts = [self._starts[k] for k in kept]
-        self._live = sum(map(len, self.blocks))
+        self._live -= sum(map(len, freed))
+        self.at_home -= sum(block.at_home for block in freed)
         for index in self.indexes.values():
             index.expire(self.first)
         return freed
@@ -146,6 +149,7 @@ class Segment:
         del self.blocks[k], self.marks[k], self._starts[k]
         self._known = None
         self._live -= len(block)
+        self.at_home -= block.at_home
         for index in self.indexes.values():
             index.expire(self.first)
 
@@ -158,7 +162,8 @@ class Segment:
         while end >= _FAN:
             run = self.blocks[end - _FAN : end]
             start = self._starts[end - _FAN]
-            alike = len({_size(block) for block in run}) == 1
+            size = _size(run[-1])
+            alike = all(_size(block) == size for block in run)
             if not (alike and fits(run) and sum(block.size for block in run) <= _LARGEST):
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))

@@ -67,7 +67,7 @@ class CountSpan:
     stream: int
 
     def is_over(self, block: Block, horizon: Horizon) -> bool:
-        return horizon.time == END or int(block.seen[self.stream].max()) < horizon.counts[self.stream] - self.rows
+        return horizon.time == END or block.most_seen[self.stream] < horizon.counts[self.stream] - self.rows
 
     def over(self, block: Block, horizon: Horizon) -> NDArray[np.bool_]:
         if horizon.time == END:
@@ -81,7 +81,7 @@ class CountSpan:
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         first = min(int(block.seen[self.stream].min()) for block in blocks)
-        last = max(int(block.seen[self.stream].max()) for block in blocks)
+        last = max(block.most_seen[self.stream] for block in blocks)
         return last - first <= self.rows // _PART
 
 

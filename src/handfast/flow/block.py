@@ -45,12 +45,22 @@ class Block:
         return int(np.count_nonzero(self.flags & HOME))
 
     @cached_property
+    def in_time(self) -> bool:
+        """Whether no tuple has a lower time than the one before it."""
+        return goes_up(self.times)
+
+    @cached_property
     def least_time(self) -> int:
-        return int(self.times.min())
+        return int(self.times[0] if self.in_time else self.times.min())
 
     @cached_property
     def most_time(self) -> int:
-        return int(self.times.max())
+        return int(self.times[-1] if self.in_time else self.times.max())
+
+    @cached_property
+    def most_seen(self) -> tuple[int, ...]:
+        """For every stream, the most that any of the tuples has seen of it."""
+        return tuple(int(own.max()) for own in self.seen)
 
     @cached_property
     def size(self) -> int:
@@ -111,7 +121,9 @@ class Block:
 
     def sorted(self) -> Block:
         """The same tuples sorted by rank, or by time where they are not stamped; equal ones stay in their order."""
-        places = np.sum(self.seen, axis=0) if self.seen else self.times
+        if not self.seen:
+            return self if self.in_time else self.take(np.argsort(self.times, kind="stable"))
+        places = np.sum(self.seen, axis=0)
         return self if goes_up(places) else self.take(np.argsort(places, kind="stable"))
 
     def with_flags(self, flags: NDArray[np.uint8]) -> Block:

@@ -14,7 +14,8 @@ Numbers = NDArray[np.int64]
 
 def goes_up(numbers: NDArray[Any]) -> bool:
     """Whether no number is lower than the one before it."""
-    return bool((numbers[1:] >= numbers[:-1]).all())
+    up = numbers[1:] >= numbers[:-1]
+    return int(np.count_nonzero(up)) == len(up)  # which takes a fraction of what `all` does where they are few
 
 
 def gather(batches: Sequence[pa.RecordBatch], owners: Numbers, rows: Numbers) -> pa.RecordBatch:

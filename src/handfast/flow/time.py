@@ -20,7 +20,7 @@ _PER_MICRO = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def micros(column: pa.Array) -> NDArray[np.int64]:
     """A timestamp column in microseconds: finer times are floored, NULL is 0, what int64 cannot hold is at its ends."""
     unit = column.type.unit
-    raw = _numbers(column.cast(pa.int64()))
+    raw = _numbers(column.view(pa.int64()))
     if unit == "ns":
         return raw // 1_000
     scale = _PER_MICRO[unit]

@@ -41,8 +41,8 @@ class Columns:
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, rows: NDArray[np.int64]) -> Columns:
-        """The tuples at these places."""
+    def take(self, rows: NDArray[np.int64] | slice) -> Columns:
+        """The tuples at these places; those of a slice are seen in place."""
         statuses = [status[rows] if status is not None else None for status in self.statuses]
         seen = tuple(own[rows] for own in self.seen)
         return Columns([value[rows] for value in self.values], statuses, self.times[rows], seen)

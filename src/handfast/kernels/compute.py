@@ -111,11 +111,15 @@ class _Kernel:
         slots = tuple(Slot(column, True) for column in self._sources)
         self._kernel = cache(partial(derive_kernel, tuple(shapes), slots))
         self._literals = tuple(literals)
+        texts = any(literal.type.is_text for literal in literals)
+        self._constants = None if texts else literal_buffer(self._literals, StringTable(), ordered=False)
         self._ordered = any(compares_order_of_strings(tree) for _, tree in calls)
 
     def run(self, known: Mapping[Column, Data], strings: StringTable, count: int) -> dict[Column, Data]:
         """Values and statuses of the columns."""
-        literals = literal_buffer(self._literals, strings, ordered=self._ordered)
+        literals = self._constants
+        if literals is None:
+            literals = literal_buffer(self._literals, strings, ordered=self._ordered)
         zeros = np.zeros(count, np.uint8)
         values, statuses = [], []
         for column in self._sources:
@@ -126,11 +130,12 @@ class _Kernel:
             statuses.append(status if status is not None else zeros)
         out = [np.empty(count, dtype(column.type)) for column in self._columns]
         out_status = [np.empty(count, np.uint8) for _ in self._columns]
-        tables = [addresses(arrays) for arrays in (values, statuses, out, out_status)]
-        first, second, third, fourth = (table.ctypes.data for table in tables)
-        self._kernel()(first, second, literals.ctypes.data, third, fourth, count)
+        tables = addresses([*values, *statuses, *out, *out_status])
+        first = tables.ctypes.data
+        second, third = first + 8 * len(values), first + 16 * len(values)
+        self._kernel()(first, second, literals.ctypes.data, third, third + 8 * len(out), count)
         return {
-            column: (value, status if status.any() else None)
+            column: (value, status if np.count_nonzero(status) else None)
             for column, value, status in zip(self._columns, out, out_status, strict=True)
         }
 

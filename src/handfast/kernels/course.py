@@ -27,6 +27,7 @@ Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]
 
 _NEAR = 8  # so many times as many places as bounds: a step over all of them takes less than a search for each bound
+_MANY = 512  # bounds for which it is worth the call of a kernel
 _MOST_PAIRS = 1 << 20  # made at a time where ranges are written out
 
 
@@ -134,14 +135,16 @@ def _places(course: Stamped, bounds: Stamped, side: Literal["left", "right"]) ->
     """Where each bound belongs in a column that never goes down; most often all belong in one place."""
     if not len(bounds):
         return np.empty(0, np.int64)
-    first, last = np.searchsorted(course, [bounds.min(), bounds.max()], side=side)
+    rising = goes_up(bounds)
+    least, most = (bounds[0], bounds[-1]) if rising else (bounds.min(), bounds.max())
+    first, last = course.searchsorted(least, side), course.searchsorted(most, side)
     if first == last:
         return np.full(len(bounds), first)
-    if last - first <= _NEAR * len(bounds) and goes_up(bounds):
+    if rising and len(bounds) > _MANY and last - first <= _NEAR * len(bounds):
         places: Stamped = np.empty(len(bounds), np.int64)
         course, bounds = np.ascontiguousarray(course), np.ascontiguousarray(bounds)
         words = course.ctypes.data, int(first), int(last), bounds.ctypes.data, places.ctypes.data, len(bounds)
         place_kernel(side == "right")(*words)
         return places
-    places = first + np.searchsorted(course[first:last], bounds, side=side)
+    places = first + course[first:last].searchsorted(bounds, side)
     return places

@@ -183,5 +183,6 @@ class _Tables:
         self._columns = columns
         zeros = np.zeros(len(columns) if nullable else 0, np.uint8)
         self._statuses = [status if status is not None else zeros for status in columns.statuses]
-        self._tables = addresses(columns.values), addresses(self._statuses), addresses([columns.times, *columns.seen])
-        self.words = tuple(table.ctypes.data for table in self._tables)
+        self._tables = addresses([*columns.values, *self._statuses, columns.times, *columns.seen])
+        first, each = self._tables.ctypes.data, 8 * len(columns.values)
+        self.words = first, first + each, first + 2 * each

@@ -161,14 +161,14 @@ def interrupt(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", WAYS, ids=str)
-@pytest.mark.parametrize("place", ["split", "fitting", "progress_of"])
+@pytest.mark.parametrize("place", ["session.split", "fitting.copied", "session.progress_of"])
 def test_an_interrupted_push_closes_the_session_and_keeps_nobody_waiting(
     place: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = opened(options)
     session.push("r", batch(0))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(f"handfast.engines.local.session.{place}", interrupt)
+        patch.setattr(f"handfast.engines.local.{place}", interrupt)
         session.push("s", batch(0))
 
     def push() -> None:

@@ -113,6 +113,7 @@ def test_an_index_finds_what_the_definition_finds(seed: int, local_join: str, mo
         *((panes, "_SMALLEST", 4), (panes, "_BASIC", rng.choice([4, 30])), (panes, "_LEAST", 7), (panes, "_RUNS", 40)),
         *(
             (panes, "_FEW", 3),
+            (panes, "_IN_CACHE", 3),
             (pane, "CHUNK", 5),
             (hashed, "_FAR", 200),
             (hashed, "_TOGETHER", 4),

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.core.recipe import Recipe, recipe
+from handfast.core.recipe import Recipe
 from handfast.flow.block import HOME, Block
 from handfast.kernels.columns import Columns
 from handfast.kernels.index.keys import canonical, mix
@@ -29,8 +29,9 @@ class Outgoing:
             a hash, so that every core has as many.
     """
 
-    def __init__(self, plan: Plan, stream: int, block: Block, *, in_turn: bool) -> None:
+    def __init__(self, plan: Plan, recipe: Recipe, stream: int, block: Block, *, in_turn: bool) -> None:
         self.plan = plan
+        self.recipe = recipe
         self.stream = stream
         self.in_turn = in_turn
         self._block = block
@@ -39,10 +40,6 @@ class Outgoing:
     def is_anchor(self) -> bool:
         """Whether these are tuples of the plan's anchor."""
         return self.stream == self.plan.anchor
-
-    @property
-    def recipe(self) -> Recipe:
-        return recipe(self.plan)
 
     @cached_property
     def columns(self) -> Columns:
@@ -92,7 +89,7 @@ class Outgoing:
     def to_every_core(self) -> Iterator[Sent]:
         """Every tuple to every core; at home where its content says."""
         homes = self.core_by_content()
-        every = np.arange(len(homes))
+        every = np.ones(len(homes), np.bool_)
         for core in range(self.plan.cores):
             yield core, every, np.where(homes == core, HOME, 0).astype(np.uint8)
 
@@ -103,4 +100,7 @@ class Outgoing:
 
 def share_of(bits: NDArray[np.uint64], shares: int) -> NDArray[np.int64]:
     """Which of so many shares each of these hashes falls to."""
-    return ((bits >> np.uint64(16)) % np.uint64(shares)).astype(np.int64)
+    higher = bits >> np.uint64(16)
+    if shares & (shares - 1) == 0:  # the same without a division
+        return (higher & np.uint64(shares - 1)).view(np.int64)
+    return (higher % np.uint64(shares)).astype(np.int64)

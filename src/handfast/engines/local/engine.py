@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from handfast.core.bounded import run_bounded, slices
 from handfast.core.join_core import JoinCore
-from handfast.core.routing.router import Router
+from handfast.core.routing.router import Router, Share
 from handfast.engines.local.chains import chain_words, make_chain
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.placement import pinned_threads, placement
@@ -77,19 +77,20 @@ def join_tables(plan: Plan, tables: Mapping[str, pa.Table], options: LocalOption
 def _divided(plan: Plan, blocks: Sequence[Block | None], options: LocalOptions) -> Iterator[pa.RecordBatch]:
     """The matches of cores that each join their share from start to end, side by side."""
     routers = [Router(plan, stream, in_turn=True) for stream in range(len(blocks))]
-    sent = [router.route(b) if b is not None else {} for router, b in zip(routers, blocks, strict=True)]
-    shares = [[[own[core]] if core in own else [] for own in sent] for core in range(plan.cores)]
     with pinned_threads(plan.cores) as pool:
-        found = list(pool.map(lambda share: _share_joined(plan, share, options), shares))
+        sent = list(pool.map(lambda router, b: router.shares(b) if b is not None else {}, routers, blocks))
+        shares = [[own.get(core) for own in sent] for core in range(plan.cores)]
+        found = list(pool.map(lambda own: _share_joined(plan, own, options), shares))
     given = (batch for own in found for batch in own)
     yield from by_rank(given) if plan.join.spec.in_order else given
 
 
-def _share_joined(plan: Plan, share: Sequence[Sequence[Block]], options: LocalOptions) -> list[pa.RecordBatch]:
+def _share_joined(plan: Plan, shares: Sequence[Share | None], options: LocalOptions) -> list[pa.RecordBatch]:
     """The matches of one core."""
     finder = finder_of(plan, options)
     try:
-        return list(run_bounded(plan, share, finder=finder))
+        blocks = [[share.block()] if share is not None else [] for share in shares]
+        return list(run_bounded(plan, blocks, finder=finder))
     finally:
         if finder is not None:
             finder.stop()

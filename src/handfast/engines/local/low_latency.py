@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from handfast.core.join_core import JoinCore
-from handfast.core.routing.router import Router
+from handfast.core.routing.router import Router, Share
 from handfast.engines.local.balance import Cost, relative_costs, shares
 from handfast.engines.local.channel import Bell, Channel
 from handfast.engines.local.cores import Tally
@@ -37,22 +37,21 @@ _CAPACITY = 64  # steps that a core may be behind
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one core is handed at a time: a block of each stream, and the horizon up to which tuples expire."""
+    """What one core is handed at a time: its share of each stream, and the horizon up to which tuples expire."""
 
     number: int
-    blocks: list[Block | None]
+    shares: list[Share | None]
     horizon: Horizon
 
     def at_home(self, stream: int) -> int:
         """How many tuples of a stream have this core as their home."""
-        block = self.blocks[stream]
-        return block.at_home if block is not None else 0
+        share = self.shares[stream]
+        return share.at_home if share is not None else 0
 
     @property
     def home_bytes(self) -> int:
         """How many bytes those tuples take."""
-        blocks = [block for block in self.blocks if block is not None]
-        return sum(block.batch.nbytes * block.at_home // len(block) for block in blocks)
+        return sum(share.home_bytes for share in self.shares if share is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +104,17 @@ class _Core:
         """Join a step's blocks with what is stored, then store the tuples whose home is here."""
         start, live = perf_counter(), [segment.live for segment in self.join.segments]
         total = sum(live)
-        meetings = sum(len(block) * (total - live[k]) for k, block in enumerate(step.blocks) if block is not None)
-        for batch in self.join.step(step.blocks, step.horizon):
+        blocks = [share.block() if share is not None else None for share in step.shares]
+        meetings = sum(len(block) * (total - live[k]) for k, block in enumerate(blocks) if block is not None)
+        for batch in self.join.step(blocks, step.horizon):
             self.matched += batch.num_rows
             self.found.append((step.number, perf_counter(), batch))
         seconds = perf_counter() - start
         self.busy += seconds
         self.scanned += meetings
         self.cost.measure(seconds, meetings)
-        self.joined += sum(len(block) for block in step.blocks if block is not None)
-        stored = tuple(sum(block.at_home for block in segment.blocks) for segment in self.join.segments)
+        self.joined += sum(len(block) for block in blocks if block is not None)
+        stored = tuple(segment.at_home for segment in self.join.segments)
         self.book = _Book(step.number, stored, tuple(self.join.expired))
 
 
@@ -243,14 +243,16 @@ class LowLatency:
             if core.finder is not None:
                 core.finder.stop()
 
-    def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Block]]:
-        """By stream, the block that each core is handed."""
-        if self._plan.routing.any_core_may_store and self._plan.cores > 1:
+    def _sent(self, admitted: Sequence[Block | None]) -> list[dict[int, Share]]:
+        """By stream, what each core is handed."""
+        if len(self.cores) == 1:
+            return [{0: Share(block, None, block.flags)} if block is not None else {} for block in admitted]
+        if self._plan.routing.any_core_may_store:
             return [self._rushed(stream, block) if block is not None else {} for stream, block in enumerate(admitted)]
         pairs = zip(self._routers, admitted, strict=True)
-        return [router.route(block) if block is not None else {} for router, block in pairs]
+        return [router.shares(block) if block is not None else {} for router, block in pairs]
 
-    def _rushed(self, stream: int, block: Block) -> dict[int, Block]:
+    def _rushed(self, stream: int, block: Block) -> dict[int, Share]:
         """Every core with the whole block; the balance decides which core is the home of which tuple."""
         each = [core.read() for core in self.cores]
         sizes = [own.live[stream] + sum(step.at_home(stream) for step in steps) for steps, own in each]
@@ -260,5 +262,5 @@ class LowLatency:
         for number, end in enumerate(ends.tolist()):
             flags = np.zeros(len(block), np.uint8)
             flags[start:end] = HOME
-            sent[number], start = block.with_flags(flags), end
+            sent[number], start = Share(block, None, flags), end
         return sent

@@ -18,7 +18,7 @@ from handfast.engines.local.admission_control import AdmissionControl
 from handfast.engines.local.chains import make_chain
 from handfast.engines.local.cores import Cores
 from handfast.engines.local.engine import described
-from handfast.engines.local.fitting import fitting
+from handfast.engines.local.fitting import Fitting
 from handfast.engines.local.low_latency import LowLatency
 from handfast.engines.local.options import LocalOptions
 from handfast.engines.local.planning import checked_options, lay_out
@@ -91,6 +91,8 @@ class Session:
         # nullable, whatever they say: a row without a time is rejected and counted, not an error
         nullable = {n: pa.schema([f.with_nullable(True) for f in schemas[n]]) for n in spec.names}
         self._schemas = {name: as_table(empty(schema), name).schema for name, schema in nullable.items()}
+        self._positions = {name: position for position, name in enumerate(self._schemas)}
+        self._fittings = {name: Fitting(name, schema) for name, schema in self._schemas.items()}
         self._plan = lay_out(spec, self._schemas, self._options)
         spec.check_unbounded("write JoinSpec(…, lateness='30 seconds')")
         self._schema = result_schema(self._plan.join, self._schemas)
@@ -206,8 +208,8 @@ class Session:
     def _push(self, streams: Mapping[str, Any]) -> list[pa.RecordBatch]:
         self._check_open()
         positions = {name: self._position(name) for name in streams}
-        batches = {name: fitting(name, rows, self._schemas[name]) for name, rows in streams.items()}
-        self._check_memory(sum(batch.nbytes for batch in batches.values()))
+        batches = {name: self._fittings[name](rows) for name, rows in streams.items()}
+        self._check_memory(batches.values())
         parted = {name: split(self._bound, positions[name], batch) for name, batch in batches.items()}
         # up to here nothing has changed
         return self._guarded(lambda: self._taken_in(batches, parted))
@@ -221,7 +223,7 @@ class Session:
         blocks: list[Block | None] = [None] * len(self._schemas)
         for name, (block, rejected) in parted.items():
             self._rows_in[name] += batches[name].num_rows
-            blocks[self._position(name)] = block
+            blocks[self._positions[name]] = block
             if rejected is not None:
                 self._set_aside("rejected", self._rejected, name, rejected)
         self._shed_from(blocks)
@@ -301,11 +303,12 @@ class Session:
         return StreamMetrics(self._rows_in[name], waiting, tally.live, tally.expired, late, shed, rejected)
 
     def _position(self, stream: str) -> int:
-        if not isinstance(stream, str) or stream not in self._schemas:
+        position = self._positions.get(stream) if isinstance(stream, str) else None
+        if position is None:
             raise SpecError(f"The session has no stream {stream!r}; it has {', '.join(self._schemas)}")
-        return list(self._schemas).index(stream)
+        return position
 
-    def _check_memory(self, new: int) -> None:
+    def _check_memory(self, batches: Iterable[pa.RecordBatch]) -> None:
         limit = self._options.memory_limit
         if limit is None:
             return
@@ -314,7 +317,7 @@ class Session:
         kept = sum(
             b.nbytes for own in (*self._late.values(), *self._rejected.values(), *self._shed.values()) for b in own
         )
-        needed = stored + kept + new * self._options.cores
+        needed = stored + kept + sum(batch.nbytes for batch in batches) * self._options.cores
         if needed > limit:
             raise EngineError(
                 f"The batch would take the session to {needed:,} bytes, over its memory_limit of {limit:,}; nothing "

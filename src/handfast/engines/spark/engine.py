@@ -15,8 +15,8 @@ from handfast.core.routing.hot import hot_buckets, hot_groups
 from handfast.core.routing.split_hash import SplitHashRouting
 from handfast.core.routing.split_range import SplitRangeRouting
 from handfast.engines.spark.bounded import run_core
-from handfast.engines.spark.deferred import VALUE_OF_CORE, VALUE_OF_SEQUENCER, Deferred
 from handfast.engines.spark.columns import arrow_schema, needed, numbered, result_schema, schema_of
+from handfast.engines.spark.deferred import VALUE_OF_CORE, VALUE_OF_SEQUENCER, Deferred
 from handfast.engines.spark.metrics import metrics, observed
 from handfast.engines.spark.native import is_native, join_natively, words
 from handfast.engines.spark.operator import JoinProcessor

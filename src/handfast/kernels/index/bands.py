@@ -100,9 +100,15 @@ class BandScale:
         for term in self._terms[side]:
             unit = 10 ** (self._scale - term.type.scale)
             limit = self._term_limit(side, term)
-            number, outside = _as_integers(columns.values[term.position])
+            values = columns.values[term.position]
+            if values.dtype.kind != "V" and len(values) and -limit <= int(values.min()) <= int(values.max()) <= limit:
+                total += term.sign * unit * values.astype(np.int64, copy=False)
+                continue
+            number, outside = _as_integers(values)
             wild |= outside | (number > limit) | (number < -limit)
             total += term.sign * unit * np.where(wild, 0, number)
+        if not np.count_nonzero(wild):
+            return BandKeys(total, dead, wild)
         return BandKeys(np.where(wild, 0, total), dead, wild & ~dead)
 
     def _term_limit(self, side: int, term: _Term) -> int:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.compiler.runs import LANES
 from handfast.kernels.index.bands import FINE
+from handfast.kernels.index.deciding import roomy
 from handfast.kernels.index.keys import Numbers
 from handfast.kernels.values import Array, Status
 
@@ -43,8 +43,11 @@ class Grid:
         """
         total = sum(map(len, codes))
         cells = max(0, (total // _PER_CELL).bit_length() - 1)
-        sample = np.concatenate([own[:: max(1, total // _SAMPLE)] for own in codes])
-        distinct = len(np.unique(sample >> np.uint64(32)))
+        samples = [own[:: max(1, total // _SAMPLE)] for own in codes]
+        sample = samples[0] if len(samples) == 1 else np.concatenate(samples)
+        stripe = sample >> np.uint64(32)
+        alike = np.count_nonzero(stripe == stripe[0]) == len(stripe)  # most often there is one stripe
+        distinct = 1 if alike else len(np.unique(stripe))
         many = 1 < distinct and 2 * distinct > len(sample)
         stripes = cells if many else min(cells, (distinct - 1).bit_length())
         columns = (sample & _HALF).astype(np.uint32).view(np.int32)
@@ -136,7 +139,7 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
         for start in range(0, len(own), CHUNK):
             loops.count(own[start : start + CHUNK], *grid.words, offsets)
             yield min(CHUNK, len(own) - start)
-    np.cumsum(offsets, out=offsets)
+    offsets.cumsum(out=offsets)
     following = offsets[:-1].copy()
     pane = Pane(
         first,
@@ -144,10 +147,10 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
         grid,
         offsets,
         np.empty(total, np.uint64),
-        _roomy(np.dtype(np.int32), total),
-        [_roomy(value.dtype, total) for value in sources[0].values],
+        roomy(np.dtype(np.int32), total),
+        [roomy(value.dtype, total) for value in sources[0].values],
         [
-            _roomy(np.dtype(np.uint8), total) if any(source.statuses[k] is not None for source in sources) else None
+            roomy(np.dtype(np.uint8), total) if any(source.statuses[k] is not None for source in sources) else None
             for k in range(len(sources[0].values))
         ],
     )
@@ -175,9 +178,3 @@ def at_once(work: Generator[int, None, Pane]) -> Pane:
         except StopIteration as done:
             pane: Pane = done.value
             return pane
-
-
-def _roomy(dtype: np.dtype[np.generic], count: int) -> Any:
-    array = np.empty(count + LANES, dtype)
-    array[count:] = np.zeros(LANES, dtype)
-    return array

@@ -17,17 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handfast.kernels.columns import Columns
-from handfast.kernels.compiler.compile import blank
-from handfast.kernels.compiler.runs import LANES, run_kernel
 from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.bands import FINE
+from handfast.kernels.index.deciding import Deciding, Room, decided
 from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
 from handfast.kernels.index.pane import Pane, Source, at_once, building
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.index.wild import WildTuples
-from handfast.kernels.strings import StringTable
-from handfast.kernels.values import addresses, literal_buffer
-from handfast.spec.expression import Column, Expr, Literal, conjunction, number_literals, walk
+from handfast.spec.expression import Expr
 
 _FAN = 4  # so many neighbouring panes of one size become one
 _SMALLEST = 256  # tuples of a pane of the lowest size
@@ -38,6 +35,7 @@ _PATIENCE = 16  # so many probes or more go by before panes become much shorter
 _PACE = 4  # tuples that every merge goes on by for each that is inserted
 _LEAST = 1 << 12  # and by so many at the least
 _RUNS = 1 << 15  # that are sought at a time
+_IN_CACHE = 1 << 14  # tuples, of which it does not matter in which order they are tried
 _FEW = 64  # probing tuples whose pairs are put in order: people read matches from the oldest to the newest
 _STEP = 0x9E3779B1  # between stripes where equalities spread them: odd, so that no two of them coincide
 _HALF = np.uint64(0xFFFFFFFF)
@@ -77,16 +75,8 @@ class PaneIndex:
         self._maker = KeyMaker(conditions, side)
         self._wild = WildTuples()
         self._capacity = capacity
-        streams = conditions.bands[0].streams
-        condition, self._literals = number_literals(conjunction(_decided(conditions)))
-        self._shape = blank(condition)
-        named = {node for node in walk(self._shape) if isinstance(node, Column)}
-        known = [[k for k, own in enumerate(conditions.program.inputs[s]) if own.column in named] for s in streams]
-        self._slots = tuple(
-            tuple(conditions.program.inputs[stream][k].slot for k in own)
-            for stream, own in zip(streams, known, strict=True)
-        )
-        self._known = known
+        self._deciding = Deciding(conditions, side)
+        self._rooms: list[Room] = []  # of searches that are over; one may begin while another is under way
         self._striped = len(self._maker.scales) > 1
         self._step = np.uint64(_STEP if conditions.equalities else 1)
         self._panes: list[Pane] = []
@@ -102,8 +92,8 @@ class PaneIndex:
 
     @staticmethod
     def left(conditions: PairConditions) -> tuple[Expr, ...]:
-        decided = set(_decided(conditions))
-        return tuple(part for part in conditions.parts if part not in decided)
+        known = set(decided(conditions))
+        return tuple(part for part in conditions.parts if part not in known)
 
     @staticmethod
     def words(conditions: PairConditions) -> tuple[str, str]:
@@ -138,10 +128,7 @@ class PaneIndex:
         some = slice(None) if present.all() else np.flatnonzero(present)
         positions = np.arange(count)[some]
         if len(positions):
-            own = self._known[self._side]
-            values = [columns.values[k][some] for k in own]
-            statuses = [None if status is None else status[some] for status in (columns.statuses[k] for k in own)]
-            source = Source(self._stop, keys.codes[some], positions, values, statuses)
+            source = Source(self._stop, keys.codes[some], positions, *self._deciding.read(columns, some))
             self._panes += self._pieces(source, self._stop + count)
         self._stop += count
         self._go_on(max(_LEAST, _PACE * count))
@@ -161,15 +148,18 @@ class PaneIndex:
             return
         sizes = ranges.sizes[order]
         self._fit(int(sizes.mean()))
-        if len(order) > _FEW and self._longest * _PART > self._stop - self._oldest:  # neighbours try the same cells
+        live = self._stop - self._oldest
+        if len(order) > _FEW and self._longest * _PART > live > _IN_CACHE:  # neighbours try the same cells
             order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
         search = _Search(self, keys, Ranges(ranges.starts + self._shift, ranges.stops + self._shift, ranges.exact))
-        for places, numbers in search.pairs(order):
+        room = self._rooms.pop() if self._rooms else Room(self._capacity, 4 * _RUNS)
+        for places, numbers in search.pairs(order, room):
             numbers -= self._shift
             if len(order) <= _FEW:
                 by_place = np.lexsort((numbers, places))
                 places, numbers = places[by_place], numbers[by_place]
             yield places, numbers
+        self._rooms.append(room)
 
     def unplaced(self, keys: PaneKeys, ranges: Ranges) -> Iterator[Pairs]:
         return self._wild.candidates(keys.plain, ranges)
@@ -257,71 +247,32 @@ class _Search:
 
     def __init__(self, index: PaneIndex, keys: PaneKeys, ranges: Ranges) -> None:
         self._keys, self._ranges = keys, ranges
-        self._loops, self._step, self._capacity = index._loops, index._step, max(index._capacity, LANES)
+        self._loops, self._step, self._deciding = index._loops, index._step, index._deciding
         self._panes = list(index._panes)
         self._cells = np.array([pane.cell_words for pane in self._panes], np.int64)
-        outer = 1 - index._side
-        own = index._known[outer]
-        statuses = [keys.columns.statuses[k] for k in own]
-        self._nullable = any(status is not None for status in statuses) or any(
-            status is not None for pane in self._panes for status in pane.statuses
-        )
-        longest = max(len(pane) for pane in self._panes) + LANES
-        self._zeros = np.zeros(max(longest, len(keys.codes)) if self._nullable else 0, np.uint8)
-        words = [[*pane.value_words, *pane.status_words(self._zeros)] for pane in self._panes]
-        self._words = np.array(words, np.int64)
-        self._held = [keys.columns.values[k] for k in own], [self._zeros if s is None else s for s in statuses]
-        self._values, self._statuses = addresses(self._held[0]), addresses(self._held[1])
-        self._literals = literal_buffer(index._literals, StringTable(), ordered=False)
-        self._kernels = [
-            run_kernel(index._shape, index._slots, outer, self._nullable, ranged) for ranged in (False, True)
-        ]
-        self._room = 4 * _RUNS
         self._step_of_probes = max(64, _RUNS // (2 * len(self._panes)))
 
-    def pairs(self, order: Positions) -> Iterator[Pairs]:
+    def pairs(self, order: Positions, room: Room) -> Iterator[Pairs]:
         """What is found for probing tuples: their places, and the numbers of stored ones."""
+        runs = self._runs(order, room)
+        return self._deciding.pairs(self._keys.columns, self._ranges, self._panes, room, runs)
+
+    def _runs(self, order: Positions, room: Room) -> Iterator[tuple[int, int]]:
+        """The runs that some of the probing tuples try, and again: those in panes that lie in all ranges come first."""
         keys, ranges = self._keys, self._ranges
-        places, numbers = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
-        runs = [np.empty(self._room, np.uint32) for _ in range(4)]
         cut = np.zeros(1, np.int64)
         first = 0
-        found = 0
         while first < len(order):
             stop = min(first + self._step_of_probes, len(order))
             count = self._loops.runs(
                 self._cells, order, first, stop, keys.stripe, keys.stripes, self._step, keys.low, keys.high,
-                ranges.starts, ranges.stops, *runs, cut,
+                ranges.starts, ranges.stops, *room.runs, cut,
             )  # fmt: skip
             if count < 0:
-                self._room *= 2
-                runs = [np.empty(self._room, np.uint32) for _ in range(4)]
-                continue
-            first = stop
-            for kernel, begin, end in zip(self._kernels, (0, int(cut[0])), (int(cut[0]), count), strict=True):
-                state = np.array([begin, -1, 0, 0], np.int64)
-                while state[0] < end:
-                    state[2:] = places.ctypes.data + 8 * found, numbers.ctypes.data + 8 * found
-                    found += kernel(
-                        self._values.ctypes.data, self._statuses.ctypes.data,
-                        self._words.ctypes.data, self._words.shape[1], *(own.ctypes.data for own in runs),
-                        int(state[0]), end, ranges.starts.ctypes.data, ranges.stops.ctypes.data,
-                        self._literals.ctypes.data, self._capacity - found, state.ctypes.data,
-                    )  # fmt: skip
-                    if state[0] < end:
-                        yield places[:found], numbers[:found]
-                        found = 0
-        if found:
-            yield places[:found], numbers[:found]
-
-
-def _decided(conditions: PairConditions) -> tuple[Expr, ...]:
-    """The parts of the condition that can be decided where tuples are found: those without text."""
-    return tuple(
-        part
-        for part in conditions.parts
-        if not any(isinstance(node, Column | Literal) and node.type.is_text for node in walk(part))
-    )
+                room.grow()
+            else:
+                first = stop
+                yield int(cut[0]), count
 
 
 def _size(count: int) -> int:

@@ -20,7 +20,8 @@ class WildTuples:
 
     def insert(self, keys: ConditionKeys) -> None:
         """Take in the wild ones of the next tuples."""
-        self._positions.append(self._count + np.flatnonzero(keys.wild))
+        if np.count_nonzero(keys.wild):
+            self._positions.append(self._count + np.flatnonzero(keys.wild))
         self._count += len(keys.wild)
 
     def drop(self, count: int) -> None:
@@ -33,8 +34,9 @@ class WildTuples:
     def candidates(self, keys: ConditionKeys, ranges: Ranges) -> Iterator[Pairs]:
         """Wild probing tuples with all that are stored, then the other ones with the wild that are stored."""
         probing = np.flatnonzero(keys.wild)
-        for places, found in ranges.take(probing).every_pair():
-            yield probing[places], found
+        if len(probing):
+            for places, found in ranges.take(probing).every_pair():
+                yield probing[places], found
         stored: Positions = self._positions.values  # type: ignore[assignment]
         if not len(stored):
             return
