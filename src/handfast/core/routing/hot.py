@@ -80,4 +80,4 @@ def _as_tuples(plan: Plan, values: Mapping[str, Sequence[Any]], count: int, opti
         raise SpecError(f"SparkOptions({option}=…): {plan.hot} do not fit {', '.join(values)}: {error}") from error
     batch = pa.RecordBatch.from_arrays(arrays, names=schema.names)
     block = Block(batch, np.zeros(count, np.int64), np.full(count, HOME, np.uint8))
-    return Outgoing(plan, plan.anchor, block, in_turn=False)
+    return Outgoing(plan, recipe(plan), plan.anchor, block, in_turn=False)
