@@ -90,7 +90,7 @@ def by_the_clock(pairs: dict[int, float], seconds: float) -> dict[str, Any]:
             quarter = len(behind) // 4
             middle, end = statistics.mean(behind[quarter : 2 * quarter]), statistics.mean(behind[-quarter:])
             kept = end <= middle + 2 * MESSAGES * chain.BLOCK
-            name = f"{minutes} minutes, {count} cores"
+            name = f"{minutes} minutes, {count} core{'s' * (count > 1)}"
             print(f"{name}: {rate:,.0f} tuples/s/stream, {'keeps up' if kept else 'falls behind'}; ", end="")
             print(f"{middle:,.0f} tuples wait, {end:,.0f} at the end")
             waiting = [middle, end, max(behind)]
