@@ -38,16 +38,19 @@ def hops(turns: int, messages: int) -> dict[str, Any]:
     native = [chain.hop(messages // 32) for _ in range(turns)]
     python = [chain.hop_in_python(messages) for _ in range(turns)]
     ways = [chain.latency(messages) for _ in range(turns)]
+    single = [chain.hop(messages // 32, rows=1) for _ in range(turns)]
     copies = [chain.copy_seconds(messages) for _ in range(turns)]
     worst = [max(own.r, own.s) for own in native]
     r, s, slow, way = (
         1e6 * statistics.median(own) for own in ([own.r for own in native], [own.s for own in native], python, ways)
     )
     print(f"a hop of {chain.BLOCK} tuples: {r:.2f} µs of R, {s:.2f} µs of S, acknowledged; in Python {slow:.0f} µs")
+    print(f"a hop of one tuple: {1e6 * statistics.median(own.r for own in single):.2f} µs of R")
     print(f"a message from a thread to one that is awake: {way:.2f} µs")
     print(f"to copy its columns as well would take {statistics.median(copies) * 1e6:.2f} µs")
     return {
         "actions": [asdict(own) for own in native],
+        "of one tuple": [asdict(own) for own in single],
         "hop": {"median": statistics.median(worst), "least": min(worst), "most": max(worst), "goal": GOAL_HOP},
         "Python over machine code": asdict(Ratio.of(python, [own.r for own in native])),
         "thread to thread": ways,
@@ -87,7 +90,7 @@ def by_the_clock(pairs: dict[int, float], seconds: float) -> dict[str, Any]:
             quarter = len(behind) // 4
             middle, end = statistics.mean(behind[quarter : 2 * quarter]), statistics.mean(behind[-quarter:])
             kept = end <= middle + 2 * MESSAGES * chain.BLOCK
-            name = f"{minutes} minutes, {count} cores"
+            name = f"{minutes} minutes, {count} core{'s' * (count > 1)}"
             print(f"{name}: {rate:,.0f} tuples/s/stream, {'keeps up' if kept else 'falls behind'}; ", end="")
             print(f"{middle:,.0f} tuples wait, {end:,.0f} at the end")
             waiting = [middle, end, max(behind)]
@@ -113,7 +116,7 @@ def main() -> None:
         "question": (__doc__ or "").splitlines()[0], "seed": chain.Band(1).seed, "turns": asked.turns, **setting(),
         "hops": hops(asked.turns, 640),
     }  # fmt: skip
-    window, steps = (200_000, 60) if asked.short else (1_000_000, 40)
+    window, steps = (500_000, 24) if asked.short else (1_000_000, 40)
     result["sliding"], one, two = cores(asked.turns, steps, window)
     if not asked.short:
         result["by the clock"] = by_the_clock({1: one, 2: two}, seconds=15)

@@ -194,7 +194,7 @@ def chain() -> list[Line]:
             "schedules",
         ),
         native.line("the chain in machine code: broken rules caught", native.count("broken_rule"), 15, "rules"),
-        native.line("the chain in machine code, in threads", native.total("sessions in machine code"), 40, "sessions"),
+        native.line("the chain in machine code, in threads", native.total("sessions in machine code"), 24, "sessions"),
         modes.line("both forwardings in threads, all local joins", joins, 400, "joins"),
         admission.line("a burst loses no admitted row; soak adds up every second", admission.passed, 18, "tests"),
     ]

@@ -74,7 +74,12 @@ def _made(digest: str) -> Loop:
     """All of it; the digest is named in each, so that it is part of what Numba keeps the code by."""
 
     def compiled(function: F) -> F:
+        """Compiled, and other threads of Python run meanwhile."""
         return cast(F, njit(cache=True, nogil=True)(function))
+
+    def short(function: F) -> F:
+        """Compiled, and over before another thread of Python could run: who lets go may wait long to go on."""
+        return cast(F, njit(cache=True)(function))
 
     @compiled
     def run(core: Core) -> Any:
@@ -120,7 +125,7 @@ def _made(digest: str) -> Loop:
             did += 1
         return did
 
-    @compiled
+    @short
     def send_all(ring: Words, words: Any, reader: Words, rules: Words) -> Any:
         """Send as many of these messages as there is room for, and wake their reader; how many these are."""
         if not digest:
@@ -149,28 +154,28 @@ def _made(digest: str) -> Loop:
             wake(writer, rules)
         return count
 
-    @compiled
+    @short
     def fall_asleep(row: Words) -> Any:
         """Say that whoever has this row is about to sleep: what is sent from now on wakes it."""
         if not digest:
             return
         exchange(row, ASLEEP, 1)
 
-    @compiled
+    @short
     def stay_awake(row: Words) -> Any:
         """Take that back."""
         if not digest:
             return
         exchange(row, ASLEEP, 0)
 
-    @compiled
+    @short
     def wake_up(row: Words, rules: Words) -> Any:
         """Wake whoever sleeps by this row."""
         if not digest:
             return
         wake(row, rules)
 
-    @compiled
+    @short
     def look(rows: Words, stream: Any, came: Any, went: Any, kept: Any) -> Any:
         """Read how far a stream has come at every core.
 

@@ -53,8 +53,9 @@ class Windows:
 
     def _stops(self, start: int, stop: int) -> Words:
         """Where messages end that have these tuples: a message has not too many, and all lie in one chunk."""
-        ends = {*range(start + self._rows, stop, self._rows), *range(start - start % self._chunk, stop, self._chunk)}
-        return np.array(sorted(end for end in {*ends, stop} if end > start), np.int64)
+        parts = np.arange(start + self._rows, stop, self._rows)
+        chunks = np.arange(start - start % self._chunk + self._chunk, stop, self._chunk)
+        return np.union1d(np.concatenate([parts, chunks]), [stop])
 
     def _expire(self, stream: int, horizon: Horizon) -> bool:
         """Let the tuples go whose window is over, the oldest first: one waits for those before it; whether any do."""
