@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -190,10 +191,10 @@ def cpu() -> float:
 
 def processes() -> list[int]:
     """This process's children, their children, and so on."""
-    parents = {
-        int(own.parent.name): int(own.read_text().rpartition(")")[2].split()[1])
-        for own in Path("/proc").glob("[0-9]*/stat")
-    }
+    parents: dict[int, int] = {}
+    for one in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # gone meanwhile
+            parents[int(one.parent.name)] = int(one.read_text().rpartition(")")[2].split()[1])
     found = [os.getpid()]
     for one in found:
         found.extend(child for child, parent in parents.items() if parent == one)
