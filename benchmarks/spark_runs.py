@@ -173,7 +173,7 @@ def workers() -> float:
     """Bytes of memory that Spark's Python workers have to themselves."""
     total = 0
     for own in processes():
-        if b"pyspark" in Path(f"/proc/{own}/cmdline").read_bytes():
+        if b"daemon" in Path(f"/proc/{own}/cmdline").read_bytes():  # and all that are forked from it
             private = re.findall(r"Private_\w+: +(\d+) kB", Path(f"/proc/{own}/smaps_rollup").read_text())
             total += 1_024 * sum(map(int, private))
     return float(total)
