@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,18 +173,28 @@ def workers() -> float:
     """Bytes of memory that Spark's Python workers have to themselves."""
     total = 0
     for own in processes():
-        if b"pyspark" in Path(f"/proc/{own}/cmdline").read_bytes():
+        if b"daemon" in Path(f"/proc/{own}/cmdline").read_bytes():  # and all that are forked from it
             private = re.findall(r"Private_\w+: +(\d+) kB", Path(f"/proc/{own}/smaps_rollup").read_text())
             total += 1_024 * sum(map(int, private))
     return float(total)
 
 
+def cpu() -> float:
+    """Seconds of CPU that this process and its children, those that have ended among them, have spent so far."""
+    ticks = 0
+    for own in (os.getpid(), *processes()):
+        with suppress(OSError):  # gone meanwhile
+            spent = Path(f"/proc/{own}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, spent[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def processes() -> list[int]:
     """This process's children, their children, and so on."""
-    parents = {
-        int(own.parent.name): int(own.read_text().rpartition(")")[2].split()[1])
-        for own in Path("/proc").glob("[0-9]*/stat")
-    }
+    parents: dict[int, int] = {}
+    for one in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # gone meanwhile
+            parents[int(one.parent.name)] = int(one.read_text().rpartition(")")[2].split()[1])
     found = [os.getpid()]
     for one in found:
         found.extend(child for child, parent in parents.items() if parent == one)
