@@ -164,7 +164,10 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
 def table(name: str) -> str:
     """A table of the page, below it the machine and the commit that the figures come from."""
     file, rows = TABLES[name]
-    result = json.loads((HOME / "results" / file).read_text(encoding="utf-8"))
+    path = HOME / "results" / file
+    if not path.exists():
+        return f"Not measured yet: `python -m benchmarks {path.stem}` does."
+    result = json.loads(path.read_text(encoding="utf-8"))
     about = result.get("setting", result)
     machine = about.get("machine", about)
     commit = f", commit {about['commit'][:7]}{about['commit'][40:]}" if "commit" in about else ""

@@ -32,6 +32,11 @@ def test_testing_runs_as_it_stands(spark: SparkSession) -> None:
     run_page(DOCS / "testing.md", spark=spark)
 
 
+@pytest.mark.spark
+def test_cluster_runs_as_it_stands(spark: SparkSession) -> None:
+    run_page(DOCS / "cluster.md", spark=spark)
+
+
 def test_local_runs_as_it_stands() -> None:
     run_page(DOCS / "local.md")
 

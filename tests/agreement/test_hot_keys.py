@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,21 +56,27 @@ def _rows(chance: random.Random, step: int, name: str) -> pa.Table:
 
 
 @pytest.mark.parametrize("number", sampled(range(len(JOINS)), 3))
-def test_batch_with_split_keys(spark: SparkSession, number: int) -> None:
+def test_batch_with_split_keys(
+    spark: SparkSession, number: int, record_property: Callable[[str, object], None]
+) -> None:
     on, options, more = JOINS[number]
     case = skewed(number, on, more)
     expected = case.expected()
     assert expected and expected == case.judged(), f"judges: {case}"
     assert expected == spark_batch(case, spark, options), f"{case}"
+    record_property("cases of hot keys", 1)
 
 
 @pytest.mark.parametrize("number", sampled(range(len(JOINS)), 2))
-def test_streaming_with_split_keys(spark: SparkSession, tmp_path: Path, number: int) -> None:
+def test_streaming_with_split_keys(
+    spark: SparkSession, tmp_path: Path, number: int, record_property: Callable[[str, object], None]
+) -> None:
     on, options, more = JOINS[number]
     case = skewed(number, on, more)
     expected = case.expected_of_steps()
     assert expected and expected == case.judged_of_steps(), f"judges: {case}"
     assert expected == spark_streaming(case, spark, tmp_path, options), f"{case}"
+    record_property("cases of hot keys", 1)
 
 
 def test_what_cannot_be_split_is_refused(spark: SparkSession) -> None:

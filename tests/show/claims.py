@@ -24,6 +24,8 @@ def agreement_spark() -> list[Line]:
     return [
         ran.line("agreement, Spark batch", ran.total("batch cases"), 184, "cases"),
         ran.line("agreement, Spark streaming, at its watermark", ran.total("streaming cases"), 68, "cases"),
+        ran.line("Spark batch by equal keys, both ways", ran.total("batch cases by equal keys"), 48, "cases"),
+        ran.line("agreement, Spark with hot keys split", ran.total("cases of hot keys"), 14, "cases"),
         ran.line("of these, 3, 4, 5 and 8 streams: queries stopped and restarted", ran.total("restarts"), 20, "times"),
     ]
 

@@ -111,5 +111,7 @@ def test_a_new_routing_speaks_for_itself(toy: Routing, monkeypatch: pytest.Monke
 
 def test_names_and_rules_are_as_they_stand_in_checkpoints() -> None:
     names = [routing.name for routing in registry.ROUTINGS]
-    assert ["handshake", "hypercube", "hash", "one", "range", "meet", "spread"] == names
+    split = {"hash, hot keys split", "range, hot ranges split"}
+    assert ["handshake", "hypercube", "hash", "one", "range", "meet", "spread"] == [n for n in names if n not in split]
+    assert split <= set(names)
     assert {1} == {routing.rule for routing in registry.ROUTINGS}

@@ -30,6 +30,10 @@ class SplitHashRouting(HashRouting):
     def anchor(self, offer: Offer) -> int:
         return Routing.anchor(self, offer)
 
+    def copies(self, offer: Offer) -> tuple[int, ...]:
+        """It is no way for three streams or more."""
+        return ()
+
     def destinations(self, tuples: Outgoing) -> Iterator[Sent]:
         bits, keyless = equal_keys(tuples.columns, tuples.recipe.keys[tuples.stream])
         hot = np.isin(bits, hot_groups(tuples.plan)) & ~keyless
