@@ -130,6 +130,8 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
 def table(name: str) -> str:
     """A table of the page, below it the machine and the commit that the figures come from."""
     file, rows = TABLES[name]
+    if not (HOME / "results" / file).exists():
+        return f"Not measured yet: `python -m benchmarks {Path(file).stem}`."
     result = json.loads((HOME / "results" / file).read_text(encoding="utf-8"))
     about = result.get("setting", result)
     machine = about.get("machine", about)
