@@ -31,6 +31,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import handfast as hf
+from benchmarks.page import MEMORY, SLOWEST
 from benchmarks.trigger import setting
 from handfast.cli.bench.measure import Ratio
 from handfast.core.join_core import JoinCore
@@ -416,7 +417,6 @@ def _datafusion(query: str, r: pa.Table, s: pa.Table) -> int:
 
 # -- all --------------------------------------------------------------------------------------------------------------
 
-SLOWEST, MEMORY = 3, 2  # a push over the median one, what a window holds over its raw columns: at the most
 _ROOM = 3.5  # what a process holds over the raw columns of its windows while it fills them, about
 EQUALITY = Load("r.k = s.k", 1_000_000, 1)
 BAND = Load(BAND_ON, 10_000, 60)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+SLOWEST, MEMORY = 3, 2  # a push over the median one, what a window holds over its raw columns: at the most
 HOME = Path(__file__).parent
 PAGE = HOME.parent / "docs" / "performance.md"
 Result = dict[str, Any]
@@ -54,6 +55,19 @@ def bounded(what: str, figure: float, seen: str, *, least: float | None = None, 
 def scan(result: Result) -> Iterator[Row]:
     for name, own in result["figures"].items():
         yield ratio(name.partition(", ")[2], own, least=own["goal"])
+
+
+def indexes(result: Result) -> Iterator[Row]:
+    for name, own in result["sliding"].items():
+        speed = own["tuples/s/stream"]
+        yield bounded(f"{name}: tuples/s of each stream", speed, f"{speed:,}", least=own["goal"])
+        for what, most in (("slowest push over median", SLOWEST), ("resident over raw", MEMORY)):
+            yield bounded(f"{name}: {what}", own[what], f"{own[what]:.2f}", most=most)
+    for name, own in result["beside"].items():
+        yield bounded(f"{name}: tuples/s", own["ratio"], f"{own['ratio']:.2f}", least=own["goal"])
+    for own in result["bounded"]:
+        kind = "equality" if "k" in own["on"] else "band"
+        yield ratio(f"{kind}, {own['rows']:,} rows each: CPU over {own['best peer']}", own, most=own["goal"])
 
 
 def windows(result: Result) -> Iterator[Row]:
@@ -145,6 +159,7 @@ def answer(result: Result) -> Iterator[Row]:
 
 TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
     "scan": ("scan.json", scan),
+    "indexes": ("indexes.json", indexes),
     "windows": ("windows.json", windows),
     "multiway": ("multiway.json", multiway),
     "spark multiway": ("spark_multiway.json", spark_multiway),

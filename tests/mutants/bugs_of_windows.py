@@ -232,14 +232,3 @@ def keys_that_not_all_streams_share_taken_as_common(patch: pytest.MonkeyPatch) -
         return destinations(self, tuples) if keyed else tuples.to_homes(tuples.core_by_content())
 
     patch.setattr(HashRouting, "destinations", careless)
-
-
-@mutant
-def members_that_came_after_the_new_tuple_not_checked_against_each_other(patch: pytest.MonkeyPatch) -> None:
-    doubtful = probe.Prober._doubtful
-
-    def none(self: Any, new: Any, pairing: Any, members: Any) -> Any:
-        found = doubtful(self, new, pairing, members)
-        return found if found is None else found[:0]
-
-    patch.setattr(probe.Prober, "_doubtful", none)

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.page import MEMORY, SLOWEST
 from tests.show.report import ROOT, Line, tail
 
 _Done = subprocess.CompletedProcess[str]
@@ -192,8 +193,8 @@ def indexes() -> list[Line]:
     ]
     for name, own in sliding.items():
         slowest, memory = own["slowest push over median"], own["resident over raw"]
-        lines.append(Line(f"{name}: slowest push over median", f"{slowest:.2f}", "≤ 3", slowest <= 3))
-        lines.append(Line(f"{name}: resident over raw columns", f"{memory:.2f}", "≤ 2", memory <= 2))
+        lines.append(Line(f"{name}: slowest push over median", f"{slowest:.2f}", f"≤ {SLOWEST}", slowest <= SLOWEST))
+        lines.append(Line(f"{name}: resident over raw columns", f"{memory:.2f}", f"≤ {MEMORY}", memory <= MEMORY))
     for name, figure in result["beside"].items():
         lines.append(_at_least(f"{name}: tuples/s/stream", figure["ratio"], figure["goal"]))
     for own in bounded:
