@@ -96,19 +96,6 @@ def scaling(result: Result) -> Iterator[Row]:
     yield ratio("latency at half load, p99 over a block's scan", result["figures"]["latency"], most=3)
 
 
-def cores(result: Result) -> Iterator[Row]:
-    for name, own in result["figures"].items():
-        yield ratio(f"{name}: two cores over one, by the clock", own, least=own["goal"])
-        yield ratio("— the CPU of two over one", own["CPU of two over one"])
-
-
-def pushes(result: Result) -> Iterator[Row]:
-    for name, own in result["push"].items():
-        yield ratio(f"{name}: µs of CPU for a push of 256 tuples that finds next to nothing", own, most=own["goal"])
-    for name, own in result["latency"].items():
-        yield ratio(f"latency at half load, {name}: ms, p99", own, most=own["goal"])
-
-
 def answer(result: Result) -> Iterator[Row]:
     yield Row(result["question"], result["answer"])
 
@@ -122,8 +109,6 @@ TABLES: dict[str, tuple[str, Callable[[Result], Iterator[Row]]]] = {
     "sequencer": ("sequencer.json", answer),
     "streaming peers": ("streaming_peers.json", streaming_peers),
     "scaling": ("scaling/scaling.json", scaling),
-    "cores": ("cores.json", cores),
-    "pushes": ("pushes.json", pushes),
 }
 
 
