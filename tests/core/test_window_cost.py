@@ -12,11 +12,11 @@ import pytest
 import handfast as hf
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Ranges
-from handfast.kernels.index import pane_loops, panes
+from handfast.kernels.index import merging, pane_loops, panes, sorted_blocks
 from handfast.kernels.index.hashed import HashIndex
 from handfast.kernels.pairs import PairKernels, Pairs
 
-PANE = 8  # tuples of the shortest pane of a band, which is tried as a whole by all whose range reaches into it
+SHORT = 8  # tuples of the shortest pane or basic block of a band: all whose range reaches into it try the whole of it
 ROWS = 4_000  # of each stream, a millisecond apart on average
 TIME_WINDOW, COUNT_WINDOW = "3 ms", "5 rows"
 
@@ -85,15 +85,25 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return n
 
     monkeypatch.setattr(pane_loops, "runs", counted_runs)
-    monkeypatch.setattr(panes, "_BASIC", PANE)
+    sweep = merging.sweep
+
+    def counted_sweep(*words: Any) -> int:
+        before, n = words[-2], int(sweep(*words))
+        firsts, ends = words[-4][before:n], words[-3][before:n]
+        counts.append(int((ends.astype(np.int64) - firsts).sum()))
+        return n
+
+    monkeypatch.setattr(merging, "sweep", counted_sweep)
+    for index in (panes, sorted_blocks):
+        monkeypatch.setattr(index, "_BASIC", SHORT)
     monkeypatch.setattr(PairKernels, "check", counted_check)
     monkeypatch.setattr(PairKernels, "_scanned", counted_scan)
     return counts
 
 
 def at_the_edges(local_join: str, condition: str) -> int:
-    """How many pairs more a join may try, since a tuple tries a pane at either end of its range as a whole."""
-    return 2 * ROWS * 2 * PANE if local_join == "index" and condition in ("band", "key and band") else 0
+    """How many pairs more a join may try, since a tuple tries a pane or a block at either end of its range as a whole."""
+    return 2 * ROWS * 2 * SHORT if local_join != "scan" and condition in ("band", "key and band") else 0
 
 
 def pairs_in_windows(r: pa.Table, s: pa.Table, window: str) -> int:
