@@ -102,7 +102,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def at_the_edges(local_join: str, condition: str) -> int:
-    """How many pairs more a join may try, since a tuple tries a pane or a block at either end of its range as a whole."""
+    """How many pairs more a join may try: all of the pane or basic block at either end of a tuple's range."""
     return 2 * ROWS * 2 * SHORT if local_join != "scan" and condition in ("band", "key and band") else 0
 
 
