@@ -49,7 +49,14 @@ def test_one_test_that_fails_is_a_claim_that_fails_and_says_why(monkeypatch: pyt
     endings += "ring joins on Amaranth", "line joins on Amaranth", "ring inputs on Verilator"
     endings += "joins of a ring on the model", "joins of a line on the model"
     endings += "joins on Amaranth", "joins on the model", "inputs on Verilator", "configurations on Verilator"
-    endings += "restarts", "restarted cases", "schedules in machine code", "sessions in machine code"
+    endings += (
+        "restarts",
+        "restarted cases",
+        "by equal keys",
+        "cases of hot keys",
+        "schedules in machine code",
+        "sessions in machine code",
+    )
     endings += "joins of many streams", "real stages", "ring or a line", "rings and stashes"
     figures = {
         **{ending: [999_999.0] for ending in endings},

@@ -20,7 +20,7 @@ def agreement_local() -> list[Line]:
 
 def agreement_spark() -> list[Line]:
     """Spark against oracle and DuckDB, streaming before the end of input."""
-    ran = run_tests("tests/agreement", "-m", "spark and not slow")
+    ran = run_tests("tests/agreement", "tests/engines/spark/test_native.py", "-m", "spark and not slow")
     return [
         ran.line("agreement, Spark batch", ran.total("batch cases"), 184, "cases"),
         ran.line("agreement, Spark streaming, at its watermark", ran.total("streaming cases"), 68, "cases"),

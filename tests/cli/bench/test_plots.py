@@ -63,8 +63,9 @@ def test_without_matplotlib_the_extra_is_named(name: str, tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError) as raised:
         PICTURES[name](tmp_path / "picture.png")
-    said = "Plots need the 'bench' extra (matplotlib is missing): pip install 'duckdb<3,>=1.1' 'matplotlib<4,>=3.9' "
-    assert str(raised.value).startswith(said)
+    said = str(raised.value)
+    assert said.startswith("Plots need the 'bench' extra (matplotlib is missing): pip install ")
+    assert "'matplotlib<4,>=3.9'" in said
 
 
 def test_pictures_share_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

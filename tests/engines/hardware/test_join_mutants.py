@@ -127,7 +127,7 @@ MUTANTS: list[tuple[str, str, str, Check]] = [
     ("steps", 'side="right"', 'side="left"', lambda broken: check_stamps(broken.lowest_held, 0)),
     ("steps", "            waiting = None", "            pass", lambda broken: check_order(broken.in_steps, 0)),
     ("design", "window.rows == slots", "window.rows <= slots", agreement(*range(8))),
-    ("engine", "ranks[R] > ranks[S]", "ranks[R] < ranks[S]", agreement(*range(8))),
+    ("rows", "ranks.argmax(axis=0)", "ranks.argmin(axis=0)", agreement(*range(8))),
 ]
 
 

@@ -32,7 +32,7 @@ MUTANTS: list[tuple[str, str, str, Check]] = [
     ("sharing", "stands_for[part]} {cell[2]}", "part} {cell[2]}", shared),
     ("sharing", "(?:signed )?", "(?:never )", check_assertions),
     ("sharing", "_in_order(text)).splitlines()", "text).splitlines()", check_assertions),
-    ("observe", "[flag.words == 1]", "[flag.words == 0]", check_observed),
+    ("observe", "np.bitwise_count(flag.words)", "np.bitwise_count(1 - flag.words)", check_observed),
     ("observe", 'run.probes["idle"].cycles[-1]', "run.cycles", check_observed),
     ("activity", "words[1:] ^ words[:-1]", "words[1:] & ~words[:-1]", counters),
     ("activity", "seen.cycles[1:] > first", "seen.cycles[1:] >= first", counters),

@@ -294,8 +294,7 @@ PROOFS: tuple[Proof, ...] = (
         "ring of stages",
         "3 stages, room for 2 at each hop, the highest hop first",
         lambda: StandstillProof(streams=3, buffer=2, turn=HIGHEST),
-        depth=3,
-        for_ever=True,
+        depth=24,
     ),
     Proof(
         "ring of stages",
