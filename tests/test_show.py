@@ -52,7 +52,7 @@ def test_one_test_that_fails_is_a_claim_that_fails_and_says_why(monkeypatch: pyt
     endings += (
         "restarts",
         "restarted cases",
-        "by equal keys",
+        "batch cases by equal keys",
         "cases of hot keys",
         "schedules in machine code",
         "sessions in machine code",
