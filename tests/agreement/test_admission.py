@@ -32,7 +32,7 @@ CASES = 200
 CHUNK = 50
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 2))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 4))
 def test_rows_outside_of_the_valid_times_join_nowhere(start: int) -> None:
     rejected = 0
     for seed in range(start, start + CHUNK):
@@ -78,7 +78,7 @@ def idle(seed: int, *, for_spark: bool = False) -> Case:
     return (case.counted(chance) if seed % 2 else case).idle(chance)
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 2))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 4))
 def test_the_watermark_does_not_wait_for_idle_streams(start: int) -> None:
     moved = 0
     for seed in range(start, start + CHUNK):

@@ -29,7 +29,7 @@ def arriving(seed: int, *, for_spark: bool = False) -> Case:
     return case.asked(how=how, in_order=chance.random() < 0.3)
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 2))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 4))
 def test_local_equals_oracle_and_duckdb(start: int) -> None:
     matched = unlike_event = 0
     for seed in range(start, start + CHUNK):

@@ -44,7 +44,7 @@ def _cut(case: Case, rng: random.Random, *, finest: bool = False) -> Case:
     return replace(case, steps=steps, origin=f"{case.origin}, cut again")
 
 
-@pytest.mark.parametrize("start", sampled(range(0, 120, 30), 2))
+@pytest.mark.parametrize("start", sampled(range(0, 120, 30), 4))
 def test_the_cut_does_not_matter_where_no_row_is_late(start: int) -> None:
     tried = 0
     for seed in range(start, start + 30):
@@ -84,7 +84,7 @@ def _renamed(case: Case) -> Case:
     return replace(case.asked(**changed), tables=renamed(case.tables), steps=steps)
 
 
-@pytest.mark.parametrize("start", sampled(range(0, 120, 30), 2))
+@pytest.mark.parametrize("start", sampled(range(0, 120, 30), 4))
 def test_names_of_columns_do_not_matter(start: int) -> None:
     for seed in range(start, start + 30):
         case = _case(seed)
@@ -124,7 +124,7 @@ def _in_order_of(case: Case, result: Counter[tuple[Any, ...]]) -> Counter[tuple[
     return again
 
 
-@pytest.mark.parametrize("start", sampled(range(0, 160, 40), 2))
+@pytest.mark.parametrize("start", sampled(range(0, 160, 40), 4))
 def test_the_order_of_the_streams_does_not_matter(start: int) -> None:
     tried = 0
     for seed in range(start, start + 40):

@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[Callable[..., Case], int]] = {
 CHUNKS = [(kind, start) for kind, (_, cases) in KINDS.items() for start in range(0, cases, CHUNK)]
 
 
-@pytest.mark.parametrize(("kind", "start"), sampled(CHUNKS, 2))
+@pytest.mark.parametrize(("kind", "start"), sampled(CHUNKS, 4))
 def test_local_equals_oracle_and_duckdb(kind: str, start: int, record_property: Record) -> None:
     given = early = 0
     for seed in range(start, start + CHUNK):

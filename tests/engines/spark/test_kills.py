@@ -98,7 +98,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
         drivers.kill(victim)
 
 
-@pytest.mark.parametrize("seed", sampled(range(len(JOINS)), 3))
+@pytest.mark.parametrize("seed", sampled(range(len(JOINS)), 9))
 def test_a_kill_at_any_moment_changes_nothing(
     spark: SparkSession, drivers: Drivers, tmp_path: Path, seed: int, record_property: Any
 ) -> None:

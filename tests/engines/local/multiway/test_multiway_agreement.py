@@ -50,7 +50,7 @@ def options_of(case: Case, seed: int, number: int) -> dict[str, Any]:
     return {"cores": case.cores, "local_join": local_join, **WAYS[number]}
 
 
-@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 5))
+@pytest.mark.parametrize("start", sampled(range(0, CASES, CHUNK), 10))
 def test_every_algorithm_finds_what_oracle_and_duckdb_find(start: int, record_property: Record) -> None:
     joins = matched = 0
     for seed in range(start, start + CHUNK):
