@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 import handfast as hf
 from benchmarks.spark_batch import CORES, session
-from benchmarks.spark_multiway import compare, shown
+from benchmarks.spark_runs import compare, shown
 from benchmarks.trigger import setting
 from handfast.cli.bench.measure import Ratio
 
