@@ -39,6 +39,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.streaming.stateStore.providerClass", provider)
+        # types that Spark is shy of; here, for py4j may call from a thread of the JVM that knows no other session
+        .config("spark.sql.timeType.enabled", "true")
+        .config("spark.sql.geospatial.enabled", "true")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.core import bounded
 from handfast.core.bounded import run_bounded, slices
+from handfast.core.join_core import JoinCore
 from handfast.core.planner import make_plan
 from handfast.flow.admission import split
 from handfast.flow.batch import as_batch, schema_of
@@ -43,18 +49,81 @@ def blocks_of(case: Case, rng: random.Random) -> tuple[Plan, list[list[Block]]]:
     return plan, pieces
 
 
+def found_in(case: Case, rng: random.Random) -> Counter[Any]:
+    """What one core finds, whose tuples come in blocks in any order and in slices of any size."""
+    plan, pieces = blocks_of(case, rng)
+    limit = Limit(rows=rng.choice([1, 3, 17, 1 << 16]), bytes=rng.choice([1, 300, 1 << 26]))
+    found = list(run_bounded(plan, pieces, limit))
+    found = list(by_rank(found)) if plan.join.spec.in_order else found
+    return multiset([row for batch in found for row in result_of(pa.Table.from_batches([batch]))])
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_blocks_in_any_order_and_slices_of_any_size_give_the_result(seed: int) -> None:
     rng = random.Random(seed)
     case = Case.of(seed)
     if seed % 3 == 0:
         case = case.counted(rng)
-    plan, pieces = blocks_of(case, rng)
-    limit = Limit(rows=rng.choice([1, 3, 17, 1 << 16]), bytes=rng.choice([1, 300, 1 << 26]))
-    found = list(run_bounded(plan, pieces, limit))
-    found = list(by_rank(found)) if plan.join.spec.in_order else found
-    rows = [row for batch in found for row in result_of(pa.Table.from_batches([batch]))]
-    assert case.expected() == multiset(rows), f"{limit}: {case}"
+    assert case.expected() == found_in(case, rng), case
+
+
+def inner_cases(count: int) -> Iterator[tuple[Case, random.Random]]:
+    """Inner joins of two streams, every other one with windows of tuples: of such joins one stream is not stored."""
+    seeds = (seed for seed in itertools.count() if _only_probes(Case.of(seed)))
+    for number, seed in enumerate(itertools.islice(seeds, count)):
+        rng = random.Random(seed)
+        case = Case.of(seed)
+        yield (case.counted(rng) if number % 2 else case), rng
+
+
+def _only_probes(case: Case) -> bool:
+    return len(case.streams) == 2 and case.spec.how == "inner" and not case.spec.in_order
+
+
+def test_one_of_two_streams_need_not_be_stored() -> None:
+    for case, rng in inner_cases(80):
+        assert case.expected() == found_in(case, rng), case
+
+
+BUGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "the oldest partner is left out": ("first_held", lambda own: lambda *asked: own(*asked) + 1),
+    "the last partner is left out": ("last_holding", lambda own: lambda *asked: own(*asked) - 1),
+    "partners expire too early": ("horizon", lambda own: lambda self, at, timed: own(self, len(self), timed)),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_in_what_is_stored_is_seen(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, broken = BUGS[bug]
+    monkeypatch.setattr(bounded._Ordered, name, broken(getattr(bounded._Ordered, name)))
+    assert any(case.expected() != found_in(case, rng) for case, rng in inner_cases(80))
+
+
+@pytest.mark.parametrize("window", ["3 seconds", "3 rows"])
+def test_what_is_stored_is_as_small_as_the_windows(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, slice_of = 600, 10
+    tables = {
+        name: pa.table({"ts": pa.array(np.arange(count) * rows // count, pa.timestamp("s")), "k": [1] * count})
+        for name, count in (("r", rows), ("s", rows // 2))
+    }
+    spec = hf.JoinSpec(["r", "s"], "r.k = s.k", window=window, time="ts")
+    plan = make_plan(spec.bind({name: schema_of(own.schema) for name, own in tables.items()}), 1, [])
+    blocks = [split(plan.join, k, as_batch(own))[0] for k, own in enumerate(tables.values())]
+    if plan.join.stamped:
+        blocks, _ = Stamper(plan.join).stamp(blocks, END)
+    live: list[tuple[int, ...]] = []
+    probe = JoinCore.probe
+
+    def seen(core: JoinCore, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
+        live.append(tuple(segment.live for segment in core.segments))
+        yield from probe(core, stream, block)
+
+    monkeypatch.setattr(JoinCore, "probe", seen)
+    found = run_bounded(plan, [[block] for block in blocks if block is not None], Limit(rows=slice_of))
+    assert sum(batch.num_rows for batch in found) > rows
+    assert len(live) == rows // slice_of
+    assert all(r == 0 for r, _ in live), "the stream of more tuples is not stored"
+    assert max(s for _, s in live) <= 4 * slice_of
 
 
 def test_slices_are_cut_by_bytes_also_among_tuples_of_one_time() -> None:

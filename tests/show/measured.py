@@ -198,7 +198,7 @@ def indexes() -> list[Line]:
     for name, figure in result["beside"].items():
         lines.append(_at_least(f"{name}: tuples/s/stream", figure["ratio"], figure["goal"]))
     for own in bounded:
-        name = f"bounded, {own['rows']:,} rows each, {own['on']}: CPU over {own['best peer']}"
+        name = f"bounded, {own['rows']:,} rows each, {own['on']}: CPU over {own['against']}"
         lines.append(Line(name, f"{own['median']:.2f}", f"≤ {own['goal']}", own["median"] <= own["goal"], _said(done)))
     return lines
 

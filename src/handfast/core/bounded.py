@@ -1,4 +1,8 @@
-"""Bounded inputs: a core run once from start to end in order, its state as small as the windows."""
+"""Bounded inputs: a core run once from start to end in order, its state as small as the windows.
+
+Where all tuples are known before the first one is joined, one of two streams need not be stored: it is enough that
+each of its tuples meets all partners in the other, those that come after it as well.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from handfast.flow.pieces import Limit
 from handfast.flow.time import END, NEVER, Horizon
 from handfast.plan import Plan
 from handfast.spec.join import ARRIVAL
+from handfast.spec.window import CountWindow, Window
 
 _SLICE = Limit(rows=1 << 16, bytes=1 << 26)  # what a core is fed at a time, of all streams together
 
@@ -25,8 +30,36 @@ def run_bounded(
 ) -> Iterator[pa.RecordBatch]:
     """The matches that one core finds in all its blocks, which are given by stream; or that a finder finds for it."""
     core = JoinCore(plan, finder)
+    spec = plan.join.spec
+    if finder is None and len(pieces) == 2 and spec.how == "inner" and not spec.in_order:
+        yield from _probed(core, [_Ordered(own) for own in pieces], limit)
+        return
     for arrivals, horizon in slices(plan, pieces, limit):
         yield from core.step(arrivals, horizon)
+
+
+def _probed(core: JoinCore, streams: Sequence[_Ordered], limit: Limit) -> Iterator[pa.RecordBatch]:
+    """The matches of two streams of which only one is stored: that of fewer tuples, as far ahead as the other needs."""
+    spec = core.plan.join.spec
+    stored = int(len(streams[1]) <= len(streams[0]))
+    probing = 1 - stored
+    own, other = streams[probing], streams[stored]
+    if not len(other):
+        return
+    steps = [limit.step(len(stream), stream.size) for stream in streams]
+    windows = [stream.window for stream in spec.streams]
+    spans = [(start, min(start + steps[probing], len(own))) for start in range(0, len(own), steps[probing])]
+    # of the stored stream, what each of these spans can have as partners
+    firsts = [other.first_held(windows[stored], stored, own.stamp(start)) for start, _ in spans]
+    needs = [other.last_holding(windows[probing], probing, own.stamp(stop - 1)) for _, stop in spans]
+    core.reserve(stored, max((need - first for first, need in zip(firsts, needs, strict=True)), default=0))
+    done = 0  # what is stored, or was over before it was needed
+    for (start, stop), first, need in zip(spans, firsts, needs, strict=True):
+        for begin in range(max(done, first), need, steps[stored]):
+            core.store(stored, other.slice(begin, min(need, begin + steps[stored])))
+        done = max(done, need)
+        yield from core.probe(probing, own.slice(start, stop))
+        core.expire(own.horizon(stop, timed=spec.order != ARRIVAL))
 
 
 def slices(
@@ -88,9 +121,10 @@ class _Ordered:
     """The tuples of one stream, sorted by rank, or by time where they are not stamped; rows are not copied yet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
+        self.size = sum(block.size for block in blocks)  # bytes
         self._whole = blocks[0] if len(blocks) == 1 and goes_up(_places(blocks[0])) else None
         if self._whole is not None:
-            self.places, self.times = _places(self._whole), self._whole.times
+            self.places, self.times, self._seen = _places(self._whole), self._whole.times, self._whole.seen
             return
         self._batches = [block.batch for block in blocks]
         counts = [len(block) for block in blocks]
@@ -103,6 +137,33 @@ class _Ordered:
         self.places, self.times, self._flags = places[order], times[order], flags[order].astype(np.uint8)
         self._owners, self._rows = owners[order], rows[order]
         self._seen = tuple(own[order] for own in seen)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def stamp(self, at: int) -> Horizon:
+        """The stamp of one tuple: none after it has a lower one."""
+        return Horizon(int(self.times[at]), tuple(int(own[at]) for own in self._seen))
+
+    def horizon(self, at: int, timed: bool) -> Horizon:
+        """What no tuple from this place on lies below; where they are not in the order of their times, all may."""
+        if at == len(self):
+            return Horizon(END, ())
+        return Horizon(int(self.times[at]) if timed else NEVER, self.stamp(at).counts)
+
+    def first_held(self, window: Window, stream: int, at: Horizon) -> int:
+        """The first of these tuples, of stream number `stream`, that its window can hold when a stamp comes."""
+        if isinstance(window, CountWindow):
+            return int(np.searchsorted(self._seen[stream], at.counts[stream] - window.rows, side="left"))
+        limit = at.time - window.length  # as Python counts: it may be below every int64, or above
+        return int(np.searchsorted(self.times, limit, side="right")) if limit >= NEVER else 0
+
+    def last_holding(self, window: Window, stream: int, at: Horizon) -> int:
+        """Behind the last of these tuples at whose arrival the window of stream number `stream` can hold a stamp."""
+        if isinstance(window, CountWindow):
+            return int(np.searchsorted(self._seen[stream], at.counts[stream] + window.rows, side="right"))
+        limit = at.time + window.length
+        return int(np.searchsorted(self.times, limit, side="left")) if limit <= END else len(self)
 
     def slice(self, start: int, stop: int) -> Block:
         """The tuples from `start` up to `stop`."""

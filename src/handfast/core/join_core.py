@@ -154,7 +154,19 @@ class JoinCore:
         finder = self._finder
         decided = self._decided(admitted, horizon) if finder is None else self._found(finder, admitted)
         yield from self._shown(self._held.release(decided, horizon))
-        self._expire(horizon)
+        self.expire(horizon)
+
+    def probe(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
+        """Join a block with the stored tuples of the other streams; it is not stored itself."""
+        yield from self._shown(self._scan(self._read(stream, block, np.zeros(len(block), np.bool_))))
+
+    def reserve(self, stream: int, count: int) -> None:
+        """Make room for so many tuples, which are to be stored at the same time."""
+        self._segments[stream].reserve(count)
+
+    def store(self, stream: int, block: Block) -> None:
+        """Store a block that has met nobody yet."""
+        self._insert(self._read(stream, block, np.zeros(len(block), np.bool_)))
 
     def join_and_store(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
         """Join a block with the stored tuples of the other streams, then store it whole, until it is removed."""
@@ -257,7 +269,7 @@ class JoinCore:
             return members
         return self.plan.routing.emitted(self.plan, new, self._segments, members)
 
-    def _expire(self, horizon: Horizon) -> None:
+    def expire(self, horizon: Horizon) -> None:
         """Free the blocks that no tuple still to come can meet, and merge small ones."""
         for stream, (segment, span) in enumerate(zip(self._segments, self._spans, strict=True)):
             freed = segment.expire(partial(span.is_over, horizon=horizon))

@@ -88,6 +88,11 @@ class Segment:
         """What its indexes make of tuples of this stream."""
         return {pair: index.keys(columns) for pair, index in self.indexes.items()}
 
+    def reserve(self, count: int) -> None:
+        """Make room for so many tuples."""
+        for index in self.indexes.values():
+            index.reserve(count)
+
     def insert(self, block: Block, columns: Columns, keys: Mapping[Pair, Keys], marks: Marks) -> None:
         """Store a block behind the others."""
         if not len(block):

@@ -77,23 +77,17 @@ def payload(ids: DataFrame, columns: Columns) -> DataFrame:
     return ids.selectExpr("id", "TIMESTAMP_SECONDS(1767225600 + id DIV 2) AS ts").selectExpr("id", "ts", *selected)
 
 
-SETTINGS = {  # a zone that is not the one in which workers hand timestamps back, and types that Spark is shy of
-    "spark.sql.session.timeZone": "America/New_York",
-    "spark.sql.timeType.enabled": "true",
-    "spark.sql.geospatial.enabled": "true",
-}
+ZONE = "spark.sql.session.timeZone"
 
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session with these settings, for a while."""
+    """The session in a zone that is not the one in which workers hand timestamps back, for a while."""
     hf.configure(spark, cores=2)
-    before = {name: spark.conf.get(name) for name in SETTINGS}
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
+    before = spark.conf.get(ZONE)
+    spark.conf.set(ZONE, "America/New_York")
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    spark.conf.set(ZONE, before)
 
 
 def contents(frame: DataFrame) -> Counter[str]:

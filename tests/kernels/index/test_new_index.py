@@ -55,6 +55,9 @@ class EveryTuple:
     def keys(self, columns: Columns) -> NoKeys:
         return NoKeys(np.zeros(len(columns), np.bool_))
 
+    def reserve(self, count: int) -> None:
+        pass
+
     def insert(self, keys: NoKeys) -> None:
         pass
 

@@ -90,9 +90,11 @@ def rebase(amount, heads, nodes):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def probe_together(  # type: ignore[no-untyped-def]
-    keys, order, starts, shift, heads, nodes, ring, lanes, at, places, found, state
+    keys, order, starts, stops, shift, heads, nodes, ring, lanes, at, places, found, state
 ):  # fmt: skip
     """Search the lists of many probing tuples side by side, from the newest number down to each one's start.
+
+    Where there are `stops`, what lies at a tuple's stop or behind it is passed by.
 
     While one walk waits for memory, the others of its group go on: `lanes` and `at` are the walks of the group that
     are not over, and their numbers. Nothing branches on what is found, which no CPU can foresee: a pair and a walk are
@@ -126,7 +128,10 @@ def probe_together(  # type: ignore[no-untyped-def]
                 place = _place(number, ring, room)
                 places[n] = i
                 found[n] = number - shift
-                n += _key(nodes, place) == keys[i]
+                if stops is None:
+                    n += _key(nodes, place) == keys[i]
+                else:
+                    n += (_key(nodes, place) == keys[i]) & (number - shift < stops[i])
                 number = np.int64(np.int32(nodes[WORDS * place + 2]))
                 prefetch(nodes, WORDS * _place(number, ring, room))
                 lanes[left] = i

@@ -111,6 +111,10 @@ class HashIndex:
         numbers = columns.values[position].astype(np.int64, copy=False).view(np.uint64)
         return HashKeys(numbers, dead, status is None)
 
+    def reserve(self, count: int) -> None:
+        if count > len(self._heads):
+            self._move(count)
+
     def insert(self, keys: HashKeys) -> None:
         count = len(keys.numbers)
         if self._stop + count > _FAR:
@@ -132,8 +136,9 @@ class HashIndex:
         if not len(order):
             return
         room = self._rooms.pop() if self._rooms else _Room(self._capacity)
-        if len(order) > _TOGETHER and int(ranges.stops.min()) + self._shift >= self._stop:
-            yield from self._together(keys.numbers, order, ranges, room)
+        behind = self._stop - self._shift - int(ranges.stops.min())  # stored tuples that are walked past in vain
+        if len(order) > _TOGETHER and (behind <= 0 or behind * len(ranges.stops) <= int(ranges.sizes.sum())):
+            yield from self._together(keys.numbers, order, ranges, ranges.stops if behind > 0 else None, room)
         else:
             yield from self._in_turn(keys.numbers, order, ranges, room)
         self._rooms.append(room)
@@ -141,11 +146,13 @@ class HashIndex:
     def unplaced(self, keys: HashKeys, ranges: Ranges) -> Iterator[Pairs]:
         return iter(())  # a tuple has a key, or is dead
 
-    def _together(self, numbers: Numbers, order: Positions, ranges: Ranges, room: _Room) -> Iterator[Pairs]:
+    def _together(
+        self, numbers: Numbers, order: Positions, ranges: Ranges, stops: Positions | None, room: _Room
+    ) -> Iterator[Pairs]:
         state = np.array([0, -1], np.int64)
         while state[0] < len(order):
             n = self._loops.probe_together(
-                numbers, order, ranges.starts, self._shift, self._heads, self._nodes, self._ring,
+                numbers, order, ranges.starts, stops, self._shift, self._heads, self._nodes, self._ring,
                 room.lanes, room.at, room.places, room.found, state,
             )  # fmt: skip
             if n:
@@ -172,7 +179,10 @@ class HashIndex:
     def _grow(self, new: int) -> None:
         """Make room for so many more, and for a quarter more than that; for half more as long as none expires."""
         needed = self._stop - self._oldest + new
-        room = max(needed + needed // (4 if self._oldest else 2), _ROOM)
+        self._move(max(needed + needed // (4 if self._oldest else 2), _ROOM))
+
+    def _move(self, room: int) -> None:
+        """Move all to a ring of another size."""
         heads, nodes = np.full(room, -1, np.int32), np.empty(self._loops.WORDS * room, np.uint32)
         ring = self._oldest - self._oldest % room
         self._loops.moved(self._oldest, self._stop, self._nodes, self._ring, nodes, ring, heads)

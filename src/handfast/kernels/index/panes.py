@@ -121,6 +121,9 @@ class PaneIndex:
         codes = (at << np.uint64(32)) | (columns_at & _HALF)
         return PaneKeys(plain, codes, stripe, stripes, first.cells(low, FINE), first.cells(high, FINE), columns)
 
+    def reserve(self, count: int) -> None:
+        pass  # a pane has the room of its own tuples
+
     def insert(self, keys: PaneKeys) -> None:
         present, columns = keys.plain.present, keys.columns
         count = len(present)

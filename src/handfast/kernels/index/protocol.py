@@ -82,6 +82,10 @@ class Index(Protocol[K]):
         """The keys of tuples of the index's own stream."""
         ...
 
+    def reserve(self, count: int) -> None:
+        """Make room for so many tuples at once, if that saves anything; there may be more."""
+        ...
+
     def insert(self, keys: K) -> None:
         """Store the next tuples. Dead ones have a position as well, but need not be proposed."""
         ...

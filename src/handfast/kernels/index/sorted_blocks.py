@@ -151,6 +151,9 @@ class SortedBlocks:
         plain = self._maker.make(columns)
         return SortKeys(plain, *self._maker.scales[0].bounds(self._side, plain.bands[0]), columns)
 
+    def reserve(self, count: int) -> None:
+        pass  # a block has the room of its own tuples
+
     def insert(self, keys: SortKeys) -> None:
         plain = keys.plain
         rows = np.flatnonzero(plain.present)
