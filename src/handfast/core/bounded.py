@@ -23,6 +23,7 @@ from handfast.spec.join import ARRIVAL
 from handfast.spec.window import CountWindow, Window
 
 _SLICE = Limit(rows=1 << 16, bytes=1 << 26)  # what a core is fed at a time, of all streams together
+_AHEAD = Limit(rows=1 << 21, bytes=1 << 28)  # what is stored at a time: an index over more tuples is the better one
 
 
 def run_bounded(
@@ -46,17 +47,17 @@ def _probed(core: JoinCore, streams: Sequence[_Ordered], limit: Limit) -> Iterat
     own, other = streams[probing], streams[stored]
     if not len(other):
         return
-    steps = [limit.step(len(stream), stream.size) for stream in streams]
+    step, piece = limit.step(len(own), own.size), _AHEAD.step(len(other), other.size)
     windows = [stream.window for stream in spec.streams]
-    spans = [(start, min(start + steps[probing], len(own))) for start in range(0, len(own), steps[probing])]
+    spans = [(start, min(start + step, len(own))) for start in range(0, len(own), step)]
     # of the stored stream, what each of these spans can have as partners
     firsts = [other.first_held(windows[stored], stored, own.stamp(start)) for start, _ in spans]
     needs = [other.last_holding(windows[probing], probing, own.stamp(stop - 1)) for _, stop in spans]
     core.reserve(stored, max((need - first for first, need in zip(firsts, needs, strict=True)), default=0))
     done = 0  # what is stored, or was over before it was needed
     for (start, stop), first, need in zip(spans, firsts, needs, strict=True):
-        for begin in range(max(done, first), need, steps[stored]):
-            core.store(stored, other.slice(begin, min(need, begin + steps[stored])))
+        for begin in range(max(done, first), need, piece):
+            core.store(stored, other.slice(begin, min(need, begin + piece)))
         done = max(done, need)
         yield from core.probe(probing, own.slice(start, stop))
         core.expire(own.horizon(stop, timed=spec.order != ARRIVAL))
