@@ -15,7 +15,7 @@ from handfast.engines.local.channel import Bell
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
 from handfast.engines.local.merger import Merger
-from handfast.engines.local.native.bell import RowBell
+from handfast.engines.local.native.bell import RowBell, close_all
 from handfast.engines.local.native.chain import NativeChain
 from handfast.engines.local.native.collector import Collector
 from handfast.engines.local.native.log import BITS
@@ -69,7 +69,7 @@ class NativeDriver:
         try:
             self._crew = Crew(works, chain.bells, self._caller, [*cpus, None, None], names)
         except EngineError:
-            _close_all(chain.bells)
+            close_all(chain.bells)
             raise
         self._close = weakref.finalize(self, _close, self._crew, chain.bells)
 
@@ -235,9 +235,4 @@ def _watching(bell: RowBell, work: Callable[[], bool]) -> bool:
 def _close(crew: Crew, bells: Sequence[RowBell]) -> None:
     """End every thread, and give back what they slept by."""
     crew.stop()
-    _close_all(bells)
-
-
-def _close_all(bells: Sequence[RowBell]) -> None:
-    for bell in bells:
-        bell.close()
+    close_all(bells)
