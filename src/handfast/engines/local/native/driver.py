@@ -23,7 +23,6 @@ from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import FLUSH, KIND_BITS, RETURN, TUPLES, WANTED, Core, Words
 from handfast.engines.local.native.windows import Windows
 from handfast.engines.local.placement import placement
-from handfast.errors import EngineError
 from handfast.flow.block import Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.time import NEVER, Horizon
@@ -68,7 +67,7 @@ class NativeDriver:
         ]
         try:
             self._crew = Crew(works, chain.bells, self._caller, [*cpus, None, None], names)
-        except EngineError:
+        except BaseException:  # whatever it is: nobody else knows of these files
             close_all(chain.bells)
             raise
         self._close = weakref.finalize(self, _close, self._crew, chain.bells)
