@@ -14,6 +14,7 @@ import pytest
 import handfast as hf
 from handfast.core.output import Output
 from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.crew import Crew
 from handfast.engines.local.native import memory
 from handfast.engines.local.native.bell import RowBell
 from handfast.engines.local.native.driver import NativeDriver
@@ -179,6 +180,23 @@ def test_a_system_without_enough_files_says_so_and_nothing_is_left_open(monkeypa
     monkeypatch.setattr(os, "pipe", pipe)
     with pytest.raises(hf.EngineError, match=r"cannot open a pipe for every core: .*; ask for fewer cores"):
         hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options(4))
+    assert before == len(os.listdir("/dev/fd"))
+
+
+def test_who_is_interrupted_while_a_session_closes_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, stops, times = len(os.listdir("/dev/fd")), Crew.stop, iter(range(2))
+
+    def stop(crew: Crew) -> None:
+        if next(times, None) is not None:
+            raise KeyboardInterrupt
+        stops(crew)
+
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options(2))
+    session.push("r", table(*range(50)))
+    monkeypatch.setattr(Crew, "stop", stop)
+    with pytest.raises(KeyboardInterrupt):
+        session.close()
+    assert [] == own_threads()
     assert before == len(os.listdir("/dev/fd"))
 
 

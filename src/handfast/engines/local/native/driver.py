@@ -232,6 +232,10 @@ def _watching(bell: RowBell, work: Callable[[], bool]) -> bool:
 
 
 def _close(crew: Crew, bells: Sequence[RowBell]) -> None:
-    """End every thread, and give back what they slept by."""
-    crew.stop()
+    """End every thread, and give back what they slept by: after that, for they may still ring for each other."""
+    try:
+        crew.stop()
+    except BaseException:  # Ctrl-C while it waits; nobody comes here a second time
+        _close(crew, bells)
+        raise
     close_all(bells)
