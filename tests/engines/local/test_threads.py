@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -178,6 +179,37 @@ def test_an_interrupted_push_closes_the_session_and_keeps_nobody_waiting(
     in_threads(push)
     assert [] == session.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("handfast core")]
+
+
+STARTS: list[tuple[str, dict[str, Any]]] = [
+    ("a.x = b.x AND b.x = c.x", {"algorithm": "circular"}),  # whose threads start with the first tuples
+    ("a.x = b.x AND b.x = c.x", {"algorithm": "stashed"}),
+    ("a.x = b.x", {"cores": 2}),
+    ("a.x = b.x", {"cores": 2, "forwarding": "handshake"}),
+    ("a.x = b.x", {"cores": 2, "forwarding": "handshake", "local_join": "scan"}),
+]
+
+
+@pytest.mark.parametrize(("on", "options"), STARTS, ids=str)
+def test_who_is_interrupted_while_threads_start_leaves_none_behind(
+    on: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = tuple("abc"[: 3 if "c" in on else 2])
+    spec = hf.JoinSpec(names, on, window="1 hour", time="ts", lateness="1 hour")
+    files, starts, started = len(os.listdir("/dev/fd")), threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        starts(thread)
+        started.append(thread)
+        if len(started) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        hf.session(spec, dict.fromkeys(names, SCHEMA), options=hf.LocalOptions(**options)).push("a", batch(0))
+    assert 2 == len(started)
+    assert not any(thread.is_alive() for thread in started)
+    assert files == len(os.listdir("/dev/fd"))
 
 
 def test_what_fails_after_rows_were_let_in_closes_the_session() -> None:

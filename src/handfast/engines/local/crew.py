@@ -55,6 +55,9 @@ class Crew:
             raise EngineError(
                 f"The system cannot start a thread for every core: {error}; ask for fewer cores"
             ) from error
+        except BaseException:  # Ctrl-C: nobody else knows of those that have started
+            self.stop()
+            raise
 
     def check(self) -> None:
         """Raise the error of a core that has failed."""
@@ -67,8 +70,8 @@ class Crew:
         for bell in self._bells:
             bell.ring()
         for thread in self._threads:
-            # a forgotten session may be collected in one of its own threads
-            if thread.ident is not None and thread is not current_thread():
+            # a forgotten session may be collected in one of its own threads; one that is about to begin ends at once
+            if thread.is_alive() and thread is not current_thread():
                 thread.join()
 
     def wait_until(self, done: Callable[[], bool]) -> None:

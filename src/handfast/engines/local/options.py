@@ -39,7 +39,8 @@ class LocalOptions:
             `poll` those found since, and rows that find no room are shed. "shed" also sheds a part of the rows before
             it comes to that, so that the cores are no busier than `target_load`.
         capacity: With "overflow" and "shed", how many rows may wait to be joined, not counting those that wait for
-            their place in the order to be final.
+            their place in the order to be final. However few they are, with forwarding="low-latency" a core has no
+            room for more while it is 64 pushes behind.
         shedding: With "shed", which rows of a batch are shed: "uniform", any, or "oldest", those of the lowest times.
         target_load: With "shed", how busy the cores should be, from 0 to 1.
         memory_limit: In a session, how many bytes the stored tuples may take; a batch that would go beyond it is

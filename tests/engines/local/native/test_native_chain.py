@@ -14,7 +14,9 @@ import pytest
 import handfast as hf
 from handfast.core.output import Output
 from handfast.engines.local.chain_driver import ChainDriver
+from handfast.engines.local.crew import Crew
 from handfast.engines.local.native import memory
+from handfast.engines.local.native.bell import RowBell
 from handfast.engines.local.native.driver import NativeDriver
 from handfast.engines.local.options import HANDSHAKE
 from handfast.plan import SCAN
@@ -165,6 +167,45 @@ def test_nothing_is_left_behind() -> None:
         del session
         assert [] == own_threads()
         assert before == files()
+
+
+def test_a_system_without_enough_files_says_so_and_nothing_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, pipes, most = len(os.listdir("/dev/fd")), os.pipe, iter(range(3))
+
+    def pipe() -> tuple[int, int]:
+        if next(most, None) is None:
+            raise OSError(24, "Too many open files")
+        return pipes()
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    with pytest.raises(hf.EngineError, match=r"cannot open a pipe for every core: .*; ask for fewer cores"):
+        hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options(4))
+    assert before == len(os.listdir("/dev/fd"))
+
+
+def test_who_is_interrupted_while_a_session_closes_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, stops, times = len(os.listdir("/dev/fd")), Crew.stop, iter(range(2))
+
+    def stop(crew: Crew) -> None:
+        if next(times, None) is not None:
+            raise KeyboardInterrupt
+        stops(crew)
+
+    session = hf.session(SPEC, {"r": SCHEMA, "s": SCHEMA}, options=options(2))
+    session.push("r", table(*range(50)))
+    monkeypatch.setattr(Crew, "stop", stop)
+    with pytest.raises(KeyboardInterrupt):
+        session.close()
+    assert [] == own_threads()
+    assert before == len(os.listdir("/dev/fd"))
+
+
+def test_nobody_sleeps_by_a_bell_that_is_closed() -> None:
+    """Its file may belong to someone else by then."""
+    bell = RowBell(memory.shared(memory.ROW))
+    bell.close()
+    bell.wait()
+    bell.ring()
 
 
 def test_a_block_must_have_tuples() -> None:

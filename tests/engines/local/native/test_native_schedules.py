@@ -25,7 +25,7 @@ from handfast.plan import SCAN
 from tests.agreement.order import groups, stands_in_order
 from tests.engines.local.native.schedule import ScheduledNative, found_natively
 from tests.engines.local.schedule import bursty_case, plan_of, scheduled_case
-from tests.judges.rows import result_of, tables_of
+from tests.judges.rows import multiset, result_of, tables_of
 from tests.sampling import sampled
 from tests.strategies import SHAPES, Case
 
@@ -34,6 +34,7 @@ SCHEDULES = 200
 CHUNK = 20
 MUTATED = 40  # schedules that each mutant runs through, at most: until enough tell
 FLOOR = 2  # so many of them tell, at least
+COLLECTS = 3  # of a schedule's moves, the collector's
 
 Patch = pytest.MonkeyPatch
 
@@ -70,6 +71,32 @@ def chain_of_python(case: Case) -> bool:
 def test_what_is_passed_is_in_order(seed: int) -> None:
     case, chance = bursty_case(seed).asked(in_order=True), random.Random(seed)
     scheduled = ScheduledNative(case, cores=CORES[seed % 5], capacity=3, rows=2, bits=3, compiled=False)
+    in_order(scheduled, case, chance)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_passed_is_in_order_though_chunks_are_let_go_while_that_is_asked(seed: int, monkeypatch: Patch) -> None:
+    """Between how far tuples have come and the rank of the next one, the cores and the driver go on."""
+    case, chance = bursty_case(seed).asked(in_order=True, window="2 seconds"), random.Random(seed)
+    scheduled = ScheduledNative(case, cores=CORES[seed % 3], capacity=3, rows=2, bits=3, compiled=False)
+    others = [move for k, move in enumerate(scheduled.moves) if k != COLLECTS]
+    asks = chain.NativeChain.arrived
+
+    def arrived(own: chain.NativeChain, stream: int) -> int:
+        was = asks(own, stream)
+        if chance.random() < 0.5:
+            for _ in range(3):
+                while any(move() for move in others[1:]):
+                    pass
+                others[0]()
+        return was
+
+    monkeypatch.setattr(chain.NativeChain, "arrived", arrived)
+    in_order(scheduled, case, chance)
+
+
+def in_order(scheduled: ScheduledNative, case: Case, chance: random.Random) -> None:
+    """Run a schedule, and give matches as soon as those of lower ranks have passed; they are right, and in order."""
     given: list[Any] = []
     waiting: list[Any] = []
     take = scheduled.collector.work
@@ -89,7 +116,7 @@ def test_what_is_passed_is_in_order(seed: int) -> None:
         batch, k = own
         return int(batch.column(RANK)[k].as_py())
 
-    scheduled.moves[3] = work
+    scheduled.moves[COLLECTS] = work
     try:
         scheduled.run(chance)
     finally:
@@ -97,6 +124,7 @@ def test_what_is_passed_is_in_order(seed: int) -> None:
     assert not waiting
     plain = [batch.slice(k, 1).drop_columns([RANK]) for batch, k in given]
     rows = [row for batch in plain for row in result_of(pa.Table.from_batches([batch]))]
+    assert case.expected_at_close() == multiset(rows)
     assert stands_in_order(rows, groups(case, tables_of(case.admitted)))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 
 from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import BELL, RETURN, Words
+from handfast.errors import EngineError
 
 
 class RowBell:
@@ -25,8 +27,10 @@ class RowBell:
             os.write(self._row[BELL], b"!")
 
     def wait(self) -> None:
-        """Sleep until someone has rung, or has sent something since `about_to_wait`."""
-        os.read(self._reads, 1)
+        """Sleep until someone has rung, or has sent something since `about_to_wait`; not at all once it is closed."""
+        # a session may be collected in one of its own threads, which then comes here: the file may be another's by now
+        if self._row[BELL + 1] >= 0:
+            os.read(self._reads, 1)
         self.awake()
 
     def about_to_wait(self) -> None:
@@ -43,3 +47,21 @@ class RowBell:
             self._row[BELL] = self._row[BELL + 1] = -1
             os.close(self._reads)
             os.close(self._writes)
+
+
+def bells_of(rows: Sequence[Words]) -> list[RowBell]:
+    """A bell for every row; none of their files is left open if there are not enough for all."""
+    bells: list[RowBell] = []
+    try:
+        for row in rows:
+            bells.append(RowBell(row))
+    except OSError as error:
+        close_all(bells)
+        raise EngineError(f"The system cannot open a pipe for every core: {error}; ask for fewer cores") from error
+    return bells
+
+
+def close_all(bells: Sequence[RowBell]) -> None:
+    """Give back what all of these threads slept by."""
+    for bell in bells:
+        bell.close()

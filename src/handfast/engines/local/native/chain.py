@@ -11,7 +11,7 @@ from handfast.core.recipe import Recipe, recipe
 from handfast.engines.local.balance import Cost, relative_costs
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.native import memory
-from handfast.engines.local.native.bell import RowBell
+from handfast.engines.local.native.bell import bells_of
 from handfast.engines.local.native.log import BITS, Log
 from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import CHUNK, EVEN, SAMPLES, SLOTS, Core, Words
@@ -56,7 +56,7 @@ class NativeChain:
         self.reader = made.reader(StringTable())
         self._literals = self.reader.literals(self._pairs.literals)
         self._states = memory.shared(memory.ROW * (topology.cores + 2)).reshape(-1, memory.ROW)
-        self.bells = [RowBell(row) for row in self._states]
+        self.bells = bells_of(list(self._states))
         *cores, self.driver, self.collector = self._states
         self.states = self._states[: topology.cores]
         self.log = Log(np.zeros(2 * SLOTS * CHUNK, np.int64), bits)

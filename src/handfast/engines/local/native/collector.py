@@ -77,15 +77,19 @@ class Collector:
 
     def _passed(self) -> float:
         """The rank below which every tuple has passed all cores. Ranks are numbers without gaps."""
-        log = self._chain.log
         # asked first: what comes later has a higher rank than all that have entered by now
-        entered = log.entered
-        ranks = [sum(entered)]
-        for stream in STREAMS:
-            arrived = self._chain.arrived(stream)
-            if arrived < entered[stream]:
-                ranks.append(log.rank(stream, arrived))
-        return min(ranks)
+        entered = self._chain.log.entered
+        under_way = (self._first_under_way(stream, entered[stream]) for stream in STREAMS)
+        return min(sum(entered), *under_way)
+
+    def _first_under_way(self, stream: int, entered: int) -> float:
+        """The rank of the first of so many tuples of a stream that has not passed all cores."""
+        while (arrived := self._chain.arrived(stream)) < entered:
+            rank = self._chain.log.rank(stream, arrived)
+            # else it has passed and expired meanwhile: its chunk may be gone, or be another's by now
+            if rank is not None and self._chain.released(stream) <= arrived:
+                return rank
+        return np.inf
 
     def _rows(self, members: dict[int, NDArray[np.int64]]) -> Iterator[pa.RecordBatch]:
         for rows in self._output.matched(self._none, members):

@@ -15,7 +15,7 @@ from handfast.engines.local.channel import Bell
 from handfast.engines.local.cores import Tally
 from handfast.engines.local.crew import Crew
 from handfast.engines.local.merger import Merger
-from handfast.engines.local.native.bell import RowBell
+from handfast.engines.local.native.bell import RowBell, close_all
 from handfast.engines.local.native.chain import NativeChain
 from handfast.engines.local.native.collector import Collector
 from handfast.engines.local.native.log import BITS
@@ -23,7 +23,6 @@ from handfast.engines.local.native.loop import LOOP
 from handfast.engines.local.native.memory import FLUSH, KIND_BITS, RETURN, TUPLES, WANTED, Core, Words
 from handfast.engines.local.native.windows import Windows
 from handfast.engines.local.placement import placement
-from handfast.errors import EngineError
 from handfast.flow.block import Block
 from handfast.flow.metrics import CoreMetrics
 from handfast.flow.time import NEVER, Horizon
@@ -68,8 +67,8 @@ class NativeDriver:
         ]
         try:
             self._crew = Crew(works, chain.bells, self._caller, [*cpus, None, None], names)
-        except EngineError:
-            _close_all(chain.bells)
+        except BaseException:  # whatever it is: nobody else knows of these files
+            close_all(chain.bells)
             raise
         self._close = weakref.finalize(self, _close, self._crew, chain.bells)
 
@@ -233,11 +232,10 @@ def _watching(bell: RowBell, work: Callable[[], bool]) -> bool:
 
 
 def _close(crew: Crew, bells: Sequence[RowBell]) -> None:
-    """End every thread, and give back what they slept by."""
-    crew.stop()
-    _close_all(bells)
-
-
-def _close_all(bells: Sequence[RowBell]) -> None:
-    for bell in bells:
-        bell.close()
+    """End every thread, and give back what they slept by: after that, for they may still ring for each other."""
+    try:
+        crew.stop()
+    except BaseException:  # Ctrl-C while it waits; nobody comes here a second time
+        _close(crew, bells)
+        raise
+    close_all(bells)

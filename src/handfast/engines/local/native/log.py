@@ -55,10 +55,14 @@ class Log:
             if not self._spare[stream]:  # one is enough: chunks come and go at the same pace
                 self._spare[stream].append(chunk)
 
-    def rank(self, stream: int, position: int) -> int:
-        """The place of a tuple in the order of all; tuples must be stamped."""
+    def rank(self, stream: int, position: int) -> int | None:
+        """The place of a tuple in the order of all, None if its chunk is gone; tuples must be stamped.
+
+        Where another thread writes, it is of this tuple only if cores can still read the tuple afterwards.
+        """
         number, at = divmod(position, self._size)
-        return sum(int(own[at]) for own in self._held[stream][number].stamps[1:])
+        chunk = self._held[stream].get(number)
+        return sum(int(own[at]) for own in chunk.stamps[1:]) if chunk is not None else None
 
     def newest(self, stream: int) -> list[Array]:
         """The arrays of the chunk that is being written: columns and stamps."""
