@@ -58,6 +58,7 @@ def test_powers_of_two_are_proposed_and_what_fits_a_segment() -> None:
     ("rate", "window", "message"),
     [
         (0, "100", "A rate is more than 0 tuples a second of each stream, not 0"),
+        (float("inf"), "100", "A rate is more than 0 tuples a second of each stream, not inf"),
         (1, "0", "A window has at least 1 tuple, not 0"),
         (1, "many", "A window is a number of tuples, or two with a comma between them, not 'many'"),
         (1, "1,2,3", "A window is a number of tuples, or two with a comma between them, not '1,2,3'"),

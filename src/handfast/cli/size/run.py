@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from handfast.cli.areas import COMMAND, SEGMENT, read_areas
 from handfast.cli.screen import Screen
 from handfast.cli.size import software
-from handfast.cli.size.demand import Demand
+from handfast.cli.size.demand import Demand, check_clock
 from handfast.cli.size.hardware import (
     ENERGY_COMMAND,
     Circuit,
@@ -64,8 +64,7 @@ def size(
             f"Nobody has estimated the clock of such circuits here ({COMMAND} does); say what your device reaches: "
             "--clock 100, in MHz"
         )
-    if not within > 0:
-        raise SpecError(f"A clock is more than 0 MHz, not {within:g}")
+    check_clock(within)
     numbers = _numbers(cores) if cores is not None else demand.proposed_cores(SEGMENT)
     switching = read_switching(results, demand) if (scan, network) == (IMMEDIATE, TREE) else {}
     r, s = demand.windows
