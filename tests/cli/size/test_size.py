@@ -227,6 +227,16 @@ def test_the_page_on_hardware_has_the_figures_that_were_counted() -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("window", "told"), [("1000000", True), ("1000000,1000001", True), ("1000000000000", False)])
+def test_no_cores_are_told_for_windows_longer_than_what_was_measured(window: str, told: bool) -> None:
+    ran = invoke("--rate", "10", "--window", window, "--clock", "100")
+    assert 0 == ran.exit_code, ran.output
+    (line,) = [line.split() for line in ran.output.splitlines() if line.strip().startswith("scan ")]
+    assert told == ("—" not in line)
+    assert told == ("measured with windows of 1,000,000 tuples, the longest that are" not in ran.output)
+
+
+@pytest.mark.usefixtures("quick")
 def test_where_no_circuit_is_fast_enough_the_way_out_is_said(tmp_path: Path) -> None:
     ran = invoke("--rate", "1e9", "--window", "100", "--cores", "1", "--clock", "60", "--results", str(tmp_path))
     assert 0 == ran.exit_code, ran.output
