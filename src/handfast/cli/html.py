@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -84,8 +85,10 @@ def percent(part: float | None, digits: int = 3) -> str:
 
 def check_out(out: Path) -> None:
     """Refuse a page that cannot be written."""
-    if out.is_dir() or not out.parent.is_dir():
-        raise SpecError(f"The page {out} is a file in a folder that is there; choose another one with --out")
+    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise SpecError(
+            f"The page {out} is a file in a folder that is there and may be written to; choose another one with --out"
+        )
 
 
 def write_page(out: Path, text: str) -> None:

@@ -34,7 +34,7 @@ def simulate(pipeline: Path, *asked: str) -> tuple[dict[str, str], str]:
     ran = CliRunner().invoke(app, ["simulate", str(pipeline), "--simulator", "amaranth", *asked])
     assert (0, "") == (ran.exit_code, ran.stderr), ran.stdout
     lines = ran.stdout.splitlines()
-    assert "join of trade and quote and again in hardware" == lines[0]
+    assert "join of trade, quote and again in hardware" == lines[0]
     parts = (line.strip().partition("  ") for line in lines[1:-1])
     return {name: what.strip() for name, _, what in parts}, lines[-1]
 
@@ -62,6 +62,21 @@ def test_a_ring_that_drops_counts_what_it_drops(pipeline: Path) -> None:
     assert verdict.endswith("these, and others of what was dropped")
     everything, _ = simulate(pipeline)
     assert int(shown["matches"]) < int(everything["matches"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("--cores", "4"), "--cores is for joins of two streams"),
+        (("--memory", "registers"), "--memory registers is for the handshake"),
+        (("--algorithm", "handshake"), "--algorithm handshake joins two streams, not 3"),
+        (("--segment", "2"), "and with --segment 2 there is room for 2; it takes --segment 6"),
+    ],
+)
+def test_what_is_not_for_a_ring_is_named_as_it_is_typed(pipeline: Path, asked: tuple[str, ...], message: str) -> None:
+    ran = CliRunner().invoke(app, ["simulate", str(pipeline), *asked])
+    assert (2, "") == (ran.exit_code, ran.stdout)
+    assert message in ran.stderr and "HardwareOptions" not in ran.stderr
 
 
 @pytest.mark.usefixtures("yosys")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -28,6 +29,7 @@ from handfast.cli.reproduce.circular.experiments import (
     Scale,
     run_job,
 )
+from handfast.cli.reproduce.circular.page import page
 from handfast.cli.reproduce.run import holds
 from handfast.engines.hardware.circular.workload import NEIGHBOURS, ONE_KEY
 from tests.cli.reproduce.test_page import Page
@@ -155,3 +157,36 @@ def test_own_match_probabilities_are_figures_of_their_own(tmp_path: Path, monkey
     ran = CliRunner().invoke(app, ["reproduce", "circular", *asked])
     assert isinstance(ran.exception, Stopped)
     assert (1e-6, 0.001) == seen[0].probabilities
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        (("1e-7", "0.01"), "With windows of 16,384 rows and a match probability of 0.01,"),
+        (("1e-4", "1e-4"), "The page compares a low match probability with a high one; give two"),
+        (("1e-30", "1e-4"), "A match probability is 1e-18 at least, not 1e-30"),
+    ],
+)
+def test_match_probabilities_that_cannot_be_run_are_named(
+    probabilities: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    asked = [word for each in probabilities for word in ("--match-probability", each)]
+    ran = CliRunner().invoke(app, ["reproduce", "circular", *asked, "--out", str(tmp_path / "page.html")])
+    assert (2, True) == (ran.exit_code, ran.stderr.startswith(f"handfast: {message}")), ran.output
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_throughput_is_told_from_some_tuples_however_long_they_take() -> None:
+    made = RingEvaluation(QUICK)
+    often = made.steady(8, 4 / QUICK.window)  # a tuple takes some thousand scans
+    assert 8 * 8 == often.streams.tuples
+    assert run_job(often).throughput > 0
+
+
+def test_there_are_more_match_probabilities_than_figures() -> None:
+    scale = replace(QUICK, probabilities=(QUICK.probabilities[0],) * 12, streams=(3,), shown=(3,))
+    text = page(Lazy(scale), [], {})
+    assert [f"Figure 7{n}: mp 3.2e-06" for n in "abc"] == [
+        title for title in Page(text).titles if title.startswith("Figure 7")
+    ]
+    assert 9 == Page(text).titles.count("mp 3.2e-06")

@@ -77,6 +77,8 @@ def test_the_command_shows_rings_and_marks_the_best() -> None:
         (("--window", "64,32", "--streams", "3", "--clock", "1"), "The windows of three streams and more are as long"),
         (("--window", "0", "--streams", "3", "--clock", "1"), "There are 2 streams at least, windows of 1 row"),
         (("--window", "64", "--streams", "3"), "Nobody has estimated the clock of rings"),
+        (("--window", "64", "--streams", "3", "--clock", "-1"), "A clock is more than 0 MHz, not -1"),
+        (("--window", "1000000000", "--streams", "3", "--clock", "1"), "The model has room for 4,194,304 rows of each"),
         (("--window", "64", "--streams", "1"), "A join has 2 streams at least, not 1"),
         (("--window", "64", "--streams", "3", "--clock", "1", "--cores", "4"), "--cores is for joins of two streams"),
         (("--window", "64", "--streams", "3", "--clock", "1", "--scan", "eager"), "--scan is for joins of two streams"),

@@ -58,6 +58,7 @@ def test_powers_of_two_are_proposed_and_what_fits_a_segment() -> None:
     ("rate", "window", "message"),
     [
         (0, "100", "A rate is more than 0 tuples a second of each stream, not 0"),
+        (float("inf"), "100", "A rate is more than 0 tuples a second of each stream, not inf"),
         (1, "0", "A window has at least 1 tuple, not 0"),
         (1, "many", "A window is a number of tuples, or two with a comma between them, not 'many'"),
         (1, "1,2,3", "A window is a number of tuples, or two with a comma between them, not '1,2,3'"),
@@ -223,6 +224,16 @@ def test_the_page_on_hardware_has_the_figures_that_were_counted() -> None:
         assert f"{said} {counted}" in paragraph
     printed = " : ".join(str(own["printed"]["dynamic_mw"]) for own in cores.values())
     assert f"dynamic power as {printed} mW" in paragraph
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("window", "told"), [("1000000", True), ("1000000,1000001", True), ("1000000000000", False)])
+def test_no_cores_are_told_for_windows_longer_than_what_was_measured(window: str, told: bool) -> None:
+    ran = invoke("--rate", "10", "--window", window, "--clock", "100")
+    assert 0 == ran.exit_code, ran.output
+    (line,) = [line.split() for line in ran.output.splitlines() if line.strip().startswith("scan ")]
+    assert told == ("—" not in line)
+    assert told == ("measured with windows of 1,000,000 tuples, the longest that are" not in ran.output)
 
 
 @pytest.mark.usefixtures("quick")

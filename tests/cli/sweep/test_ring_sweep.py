@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from handfast.cli import app
-from handfast.cli.sweep import here
+from handfast.cli.sweep import here, picture
 from handfast.cli.sweep.grid import Grid
 from handfast.cli.sweep.kinds import CHAINS, RINGS, kind_of, read_grid
-from handfast.cli.sweep.ring_grid import RingGrid
+from handfast.cli.sweep.ring_grid import RingConfiguration, RingGrid
 from handfast.cli.sweep.ring_measure import best_rings, measure_ring
 from handfast.engines.hardware.circular.workload import RingStreams
 from handfast.engines.hardware.model.circular import run
@@ -100,6 +100,22 @@ def test_what_an_algorithm_has_no_part_for_is_not_varied(tmp_path: Path) -> None
     assert 1 == len(best_rings(found))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"match_probability": "0.01"},
+        {"match_probability": "0.001,0.01"},
+        {"match_probability": "0.01", "window": "8,16"},
+        {"match_probability": "0.01", "turn": "round_robin,highest"},
+    ],
+)
+def test_every_grid_of_rings_has_its_picture(options: dict[str, str], tmp_path: Path) -> None:
+    grid = read_grid(None, {"streams": "3", "window": "16", "tuples": "96"} | options)
+    found = [measure_ring(own) for own in grid.configurations if isinstance(own, RingConfiguration)]
+    picture.draw(tmp_path / "sweep.png", found, grid.varied, RINGS.takes)
+    assert (tmp_path / "sweep.png").stat().st_size > 1000
+
+
 def test_a_grid_is_of_rings_where_it_says_how_many_streams_there_are() -> None:
     assert kind_of(read_grid(None, {"streams": "3", "cores": None})) is RINGS
     assert kind_of(read_grid(None, {"streams": None, "cores": "4"})) is CHAINS
@@ -118,6 +134,12 @@ def test_a_grid_is_of_rings_where_it_says_how_many_streams_there_are() -> None:
         ),
         ({"streams": "3", "network_buffer": "3"}, "The grid's network_buffer must be more than its margin=3, not 3"),
         ({"streams": "3", "algorithm": "stashed"}, "The grid's pattern must be 'one key' for algorithm='stashed'"),
+        (
+            {"streams": "8", "match_probability": "0.1"},
+            "With windows of 1,024 rows and a match probability of 0.1, 32,768",
+        ),
+        ({"streams": "3", "window": "1000000000"}, "The model has room for 4,194,304 rows of each stream, not for"),
+        ({"streams": "3", "match_probability": "1e-30"}, "A match probability is 1e-18 at least, not 1e-30"),
         ({"streams": "3", "stage_buffer": "0"}, "The grid's stage_buffer must be a whole number from 1 on"),
     ],
 )

@@ -50,6 +50,23 @@ class Queue(wiring.Component):
         return m
 
 
+class Countdown(wiring.Component):
+    """Takes a number, is busy for so many cycles, and gives nothing."""
+
+    def __init__(self) -> None:
+        super().__init__({"write": In(stream.Signature(unsigned(16))), "idle": Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        left = Signal(16)  # cycles
+        m.d.comb += [self.idle.eq(left == 0), self.write.ready.eq(self.idle)]
+        with m.If(~self.idle):
+            m.d.sync += left.eq(left - 1)
+        with m.Elif(self.write.valid):
+            m.d.sync += left.eq(self.write.payload)
+        return m
+
+
 class Row(wiring.Component):
     """Two queues, one behind the other."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import handfast as hf
+from handfast.engines.hardware import verilator, verilog
 from handfast.engines.hardware.design import design
+from handfast.engines.hardware.engine import prepare
 from handfast.flow.batch import schema_of
 
 ROWS = pa.table(
@@ -196,3 +199,20 @@ def test_explain_says_what_a_circuit_loses(asked: dict[str, Any], choice: str, r
 def test_explain_says_which_clock_the_cycles_are_of() -> None:
     said = hf.explain({"r": ROWS, "s": ROWS}, **ASKED, options=hf.HardwareOptions(cores=2, merge_clock=3))
     assert "a step takes 21 cycles of the network's clock, which is 3 times faster, and more" in said
+
+
+@pytest.mark.usefixtures("yosys")
+@pytest.mark.parametrize("algorithm", ["handshake", "circular", "stashed"])
+def test_columns_may_have_any_name(algorithm: str) -> None:
+    columns = {"r": "my col", "s": 'q"t', "t": "ключ"}
+    columns = dict(list(columns.items())[: 2 if algorithm == "handshake" else 3])
+    tables = {name: ROWS.rename_columns(["ts", column, "price", "name"]) for name, column in columns.items()}
+    read = [f"{name}.`{column}`" for name, column in columns.items()]
+    on = " AND ".join(f"{one} = {other}" for one, other in pairwise(read))
+    job = prepare(
+        hf.JoinSpec(tuple(columns), on, window="2 rows", time="ts"),
+        tables,
+        hf.HardwareOptions(algorithm=algorithm, in_flight=2),
+    )
+    assert not isinstance(job, pa.Schema)
+    verilator.lint(verilog.export(job.design.build()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import date
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from handfast.engines.hardware.layout import JoinLayout, TupleLayout, lay_out, numbers
+from handfast.engines.hardware.layout import JoinLayout, TupleLayout, field_of, lay_out, numbers
 from handfast.spec import types
 from handfast.spec.expression import Call, Column, Op
 
@@ -82,3 +83,11 @@ def test_only_what_the_predicate_reads_travels_and_stamps_only_where_they_are_co
 )  # fmt: skip
 def test_values_become_whole_numbers(column: pa.Array, type_: types.Type, expected: list[int | None]) -> None:
     assert expected == numbers(column, type_)
+
+
+def test_columns_of_any_name_have_fields_of_their_own() -> None:
+    names = ["my col", "my_col", "my$20$col", 'q"t', "ключ", "", "$", "a\nb", "a\\b"]
+    fields = [field_of(Column(0, name, types.INT8)) for name in names]
+    assert len(names) == len(set(fields))
+    assert all(re.fullmatch(r"[A-Za-z0-9_$]+", field) for field in fields)
+    assert "my_col" == fields[1]

@@ -17,7 +17,7 @@ from amaranth.sim import Simulator as AmaranthSimulator
 from handfast.engines.hardware import toolchain, verilator
 from handfast.engines.hardware.simulator import Feed, Run, Simulator
 from handfast.errors import EngineError, MissingExtraError, SpecError
-from tests.engines.hardware.subjects import Queue, Row, Scramble
+from tests.engines.hardware.subjects import Countdown, Queue, Row, Scramble
 
 pytestmark = pytest.mark.usefixtures("yosys")
 
@@ -131,6 +131,21 @@ def test_a_run_waits_for_a_word_that_comes_late(row: Simulator) -> None:
     run = row.run({"write": Feed(pairs([1, 2]), [0, 500])}, quiet=20)
 
     assert (True, [0, 500]) == (run.finished, run.taken["write"].tolist())
+
+
+def test_a_run_ends_when_the_circuit_is_idle_however_long_it_is_silent_before() -> None:
+    countdown = verilator.build(Countdown())
+
+    run = countdown.run({"write": [50_000, 3]}, quiet=1 << 40, idle="idle")
+    gives_up = countdown.run({"write": [50_000, 3]}, quiet=2_000, idle="idle")
+
+    assert (True, [0, 50_001]) == (run.finished, run.taken["write"].tolist())
+    assert 50_005 == run.probes["idle"].cycles[-1]
+    assert 1 == run.probes["idle"].words[-1]
+    assert run.cycles < 3 * 50_000
+    assert (False, 2_001, 0) == (gives_up.finished, gives_up.cycles, gives_up.probes["idle"].words[-1])
+    with pytest.raises(SpecError, match="no output 'done'; it has idle"):
+        countdown.run({"write": [1]}, idle="done")
 
 
 def test_every_run_begins_at_power_up(row: Simulator) -> None:

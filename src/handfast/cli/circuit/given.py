@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from handfast.cli.circuit.options import Asked, circuit_options
+from handfast.cli.circuit.options import Asked, circuit_options, options_as_typed
 from handfast.connectors.local import open_source
 from handfast.connectors.pipeline import Pipeline
 from handfast.engines.hardware.circular.job import RingJob
@@ -35,12 +35,19 @@ class Given:
         pipeline.spec.check_bounded()
         sources = pipeline.sources.items()
         tables = {name: as_table(open_source(source).take_all(), name) for name, source in sources}
-        job = prepare(pipeline.spec, tables, options)
+        with options_as_typed():
+            job = prepare(pipeline.spec, tables, options)
         if isinstance(job, pa.Schema):
             empty = next((name for name, table in tables.items() if not len(table)), None)
             which = f"Stream {empty!r} has no rows" if empty else "A stream has no row with a valid time"
             raise SpecError(f"{which}, and a circuit is as large as the rows that it is made for need; give it some")
         return Given(pipeline.spec, tables, job)
+
+    @property
+    def streams(self) -> str:
+        """The streams, in words."""
+        *others, last = self.spec.names
+        return f"{', '.join(others)} and {last}"
 
     @property
     def rows(self) -> str:

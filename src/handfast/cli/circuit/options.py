@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import wraps
 from types import NoneType
@@ -13,14 +14,15 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from handfast.engines.hardware.options import NESTED_LOOP, HardwareOptions
-from handfast.errors import SpecError
+from handfast.errors import SpecError, UnsupportedError
 
 Asked = dict[str, Any]  # by field of HardwareOptions: what the user said, or its default
 
 _KINDS = (int, float, str, bool)  # what a command line can say
 _ARGUMENT = re.compile(r"^        (\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 _CORES = "How many join cores the chain has; as many as the pipeline's by default."  # where there is no pipeline: 4
-_NAMED = re.compile(r"HardwareOptions\((\w+)=(?:…|'(\w+)')\)")
+_FIELDS = "|".join(field.name for field in fields(HardwareOptions))
+_NAMED = re.compile(rf"HardwareOptions\((\w+)=(?:…|'(\w+)')\)|(?:(?<=with )|(?<=takes ))({_FIELDS})=(\w+)")
 
 
 def of_circuit(*, runs: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -46,10 +48,17 @@ def circuit_options(asked: Asked, *, cores: int | None) -> HardwareOptions:
     said = dict(asked)
     if said["cores"] is None and said["algorithm"] != NESTED_LOOP:
         said["cores"] = cores
-    try:
+    with options_as_typed():
         return HardwareOptions(**said)
-    except SpecError as error:
-        raise SpecError(_NAMED.sub(_as_typed, str(error))) from None
+
+
+@contextmanager
+def options_as_typed() -> Iterator[None]:
+    """Name the options of a circuit as they are written on the command line, in what is raised about them."""
+    try:
+        yield
+    except (SpecError, UnsupportedError) as error:
+        raise type(error)(_NAMED.sub(_as_typed, str(error))) from None
 
 
 def _options() -> list[inspect.Parameter]:
@@ -73,7 +82,8 @@ def _words() -> Mapping[str, str]:
 
 
 def _as_typed(option: re.Match[str]) -> str:
-    return _flag(option[1]) + (f" {option[2]}" if option[2] else "")
+    name, value = option[1] or option[3], option[2] or option[4]
+    return _flag(name) + (f" {value}" if value else "")
 
 
 def _flag(name: str) -> str:

@@ -31,7 +31,7 @@ def run(file: Path, circuit: Asked, *, vcd: Path | None, screen: Screen, progres
         admitted = given.job.admitted(lost) if isinstance(given.job, Job) and lost.discarded else given.tables
         expected = api.join(admitted, given.spec)
         differs = difference(given.job.table(lost.results), expected)
-    screen.say(f"join of {' and '.join(given.spec.names)} in hardware")
+    screen.say(f"join of {given.streams} in hardware")
     written = [] if vcd is None else [("waveform", str(vcd))]
     screen.list([("circuit", given.circuit), ("rows", given.rows), *_figures(given, seen), *written])
     equal = not differs

@@ -48,7 +48,7 @@ def run(
         if seeds:
             chosen = range(1, seeds + 1)
             clock = synthesize.clock(given.job.design.build(), seeds=chosen, progress=begins)
-    screen.say(f"join of {' and '.join(given.spec.names)} on {device} ({family})")
+    screen.say(f"join of {given.streams} on {device} ({family})")
     screen.list([("circuit", given.circuit), ("made for", given.rows)])
     _show(area, screen)
     if clock is not None:

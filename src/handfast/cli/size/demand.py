@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from handfast.engines.hardware.options import EAGER
@@ -20,8 +21,7 @@ class Demand:
     windows: tuple[int, int]
 
     def __post_init__(self) -> None:
-        if not self.rate > 0:
-            raise SpecError(f"A rate is more than 0 tuples a second of each stream, not {self.rate:g}")
+        check_rate(self.rate)
         if min(self.windows) < 1:
             raise SpecError(f"A window has at least 1 tuple, not {min(self.windows)}")
 
@@ -61,3 +61,15 @@ class Demand:
         powers = [1 << k for k in range(most.bit_length()) if 1 << k <= most]
         fitting = -(-max(self.windows) // segment)
         return sorted({*powers, *([fitting] if fitting <= most else [])})
+
+
+def check_rate(rate: float) -> None:
+    """Refuse what is no rate."""
+    if not 0 < rate < math.inf:
+        raise SpecError(f"A rate is more than 0 tuples a second of each stream, not {rate:g}")
+
+
+def check_clock(mhz: float) -> None:
+    """Refuse what is no clock."""
+    if not 0 < mhz < math.inf:
+        raise SpecError(f"A clock is more than 0 MHz, not {mhz:g}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from handfast.cli.reproduce.circular.experiments import CLOCK, RingJob, run_job
 from handfast.cli.screen import Screen
+from handfast.cli.size.demand import check_clock, check_rate
 from handfast.engines.hardware.circular.shape import RingShape
 from handfast.engines.hardware.circular.workload import RingStreams
 from handfast.engines.hardware.options import CIRCULAR, HardwareOptions
@@ -40,8 +41,7 @@ class RingDemand:
     def __post_init__(self) -> None:
         if not 3 <= self.streams <= MOST_STREAMS:
             raise SpecError(f"A ring has 3 to {MOST_STREAMS} streams, not {self.streams}")
-        if not self.rate > 0:
-            raise SpecError(f"A rate is more than 0 tuples a second of each stream, not {self.rate:g}")
+        check_rate(self.rate)
         self._input(0)  # says what is wrong with the rest
 
     @staticmethod
@@ -174,8 +174,9 @@ def size_rings(demand: RingDemand, *, clock: float | None, synthesise: bool, res
         results: The folder with what the benchmarks wrote down.
         screen: Where to show it.
     """
-    if clock is None or not clock > 0:
+    if clock is None:
         raise SpecError("Nobody has estimated the clock of rings; say what your device reaches: --clock 100, in MHz")
+    check_clock(clock)
     screen.say(f"{demand.rate:,.0f} tuples a second of each of {demand.streams} streams, windows of {demand.window:,}:")
     partners = demand.match_probability * demand.window
     screen.say(f"a tuple finds {partners:,.3g} partners in a window, and takes {demand.scans:,.3g} scans")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from handfast.cli.areas import COMMAND, SEGMENT, read_areas
 from handfast.cli.screen import Screen
 from handfast.cli.size import software
-from handfast.cli.size.demand import Demand
+from handfast.cli.size.demand import Demand, check_clock
 from handfast.cli.size.hardware import (
     ENERGY_COMMAND,
     Circuit,
@@ -64,8 +64,7 @@ def size(
             f"Nobody has estimated the clock of such circuits here ({COMMAND} does); say what your device reaches: "
             "--clock 100, in MHz"
         )
-    if not within > 0:
-        raise SpecError(f"A clock is more than 0 MHz, not {within:g}")
+    check_clock(within)
     numbers = _numbers(cores) if cores is not None else demand.proposed_cores(SEGMENT)
     switching = read_switching(results, demand) if (scan, network) == (IMMEDIATE, TREE) else {}
     r, s = demand.windows
@@ -135,12 +134,17 @@ def _show_circuits(found: list[Circuit], scan: str, within: float, is_estimate: 
 
 def _show_software(demand: Demand, measured: list[software.Software], screen: Screen) -> None:
     rows = []
+    window = software.measured_window(demand)
+    is_shorter = 2 * window < sum(demand.windows) - 1  # of two windows half a tuple is not measured
     for own in measured:
         median, low, high = own.tuples
         cores, fewest, most = own.cores(demand)
         needed = f"{cores:,}" if fewest == most else f"{cores:,} ({fewest:,}–{most:,})"
+        needed = "—" if is_shorter else needed  # longer windows are slower, nobody knows by how much
         rows.append((own.local_join, f"{median:,.0f} ({low:,.0f}–{high:,.0f})", needed, _bytes(own.memory(demand))))
     screen.table(("local join", "tuples a second, one core", "cores", "both windows"), rows, left=1, boxed=False)
+    if is_shorter:
+        screen.say(f"measured with windows of {window:,} tuples, the longest that are; yours take more cores")
     here = os.cpu_count() or 1
     screen.say(
         f"median and quartiles of {_TURNS} turns; cores are taken to add up, which handfast bench scaling measures"

@@ -11,7 +11,7 @@ from typing import Any
 from handfast.cli.drawing import COLOURS, INCHES, MARKERS, LineEnd, name_lines, new_figure, save_png
 from handfast.cli.sweep.best import per_thousand
 
-_MATCH_RATE, _SEED = "match_rate", "seed"
+_MATCH_RATE, _MATCH_PROBABILITY, _SEED = "match_rate", "match_probability", "seed"
 _LINES = len(COLOURS)
 _PANELS = 4  # at most, side by side
 _WIDE = 20.0  # between the lowest and the highest: beyond it the scale is logarithmic
@@ -38,6 +38,8 @@ def draw(path: Path, rows: Sequence[Row], varied: Sequence[str], takes: str = "t
             axes.set_yscale("log")
         else:
             axes.set_ylim(0, 1.08 * max(values))
+        if along == _MATCH_PROBABILITY:  # from one power of ten to the next
+            axes.set_xscale("log")
         ends = _draw_lines(axes, shown, along, lined, names)
         if panel:
             axes.set_title(f"{_words(panel)} {value}", fontsize=11)
@@ -59,7 +61,8 @@ def _places(rows: Sequence[Row], varied: Sequence[str]) -> tuple[str, str | None
     """What goes along the axis, what is panels, what is lines, and what is left for bands."""
     counts = {name: len({row[name] for row in rows}) for name in varied}
     numbers = [name for name in varied if name != _SEED and not isinstance(rows[0][name], str)]
-    along = _MATCH_RATE if _MATCH_RATE in numbers or not numbers else max(numbers, key=counts.__getitem__)
+    matching = _MATCH_RATE if _MATCH_RATE in rows[0] else _MATCH_PROBABILITY  # of chains, or of rings
+    along = matching if matching in numbers or not numbers else max(numbers, key=counts.__getitem__)
     left = [name for name in varied if name not in (along, _SEED)]
     panel = None
     if prod(counts[name] for name in left) > _LINES:

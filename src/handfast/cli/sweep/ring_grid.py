@@ -134,6 +134,8 @@ class RingGrid:
                     "the buffer would be almost full while empty"
                 )
         object.__setattr__(self, "configurations", tuple(self._combined()))
+        for made in self.configurations:
+            _ = made.input  # refuses what the model has no room or no time for, before anything runs
 
     @staticmethod
     def of(asked: Asked, where: str) -> RingGrid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -46,13 +47,14 @@ class TupleLayout:
         if self.low:
             fields["low"] = unsigned(self.low)
         if self.columns:
-            each = {c.name: data.StructLayout({"value": shape_of(c.type), "null": 1}) for c in self.columns}
+            each = {field_of(c): data.StructLayout({"value": shape_of(c.type), "null": 1}) for c in self.columns}
             fields["columns"] = data.StructLayout(each)
         return data.StructLayout(fields)
 
     def values(self, slot: Any) -> dict[Column, tuple[Any, Any]]:
         """The values of a slot's columns, each with whether it is NULL, for the predicate."""
-        return {c: (slot["columns"][c.name]["value"], slot["columns"][c.name]["null"]) for c in self.columns}
+        own = {column: slot["columns"][field_of(column)] for column in self.columns}
+        return {column: (field["value"], field["null"]) for column, field in own.items()}
 
     def pack(self, seq: int, low: int, values: Sequence[int | None]) -> int:
         """A tuple as one number."""
@@ -64,7 +66,8 @@ class TupleLayout:
             word |= low << shape["low"].offset
         for column, value in zip(self.columns, values, strict=True):
             inner = shape["columns"]
-            place, field = inner.offset + inner.shape[column.name].offset, inner.shape[column.name].shape
+            own = inner.shape[field_of(column)]
+            place, field = inner.offset + own.offset, own.shape
             width = field["value"].width
             bits = value & (1 << width) - 1 if value is not None else 1 << field["null"].offset
             word |= bits << place
@@ -128,6 +131,11 @@ def lay_out(predicate: Expr, rows: tuple[int, int], *, compares_stamps: bool) ->
         TupleLayout(columns[R], places[R], bounds[S]),
         TupleLayout(columns[S], places[S], bounds[R]),
     )
+
+
+def field_of(column: Column) -> str:
+    """The name of a column's field: no two columns have the same, and the tools of Verilog can read it."""
+    return re.sub(r"[^A-Za-z0-9_]", lambda sign: f"${ord(sign[0]):x}$", column.name) or "$"
 
 
 def shape_of(type_: Type) -> Any:

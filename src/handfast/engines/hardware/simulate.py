@@ -111,7 +111,7 @@ def by_verilator(top: AnyCircuit, steps: Sequence[int], *, every: int = 0) -> Ou
 def run_verilated(built: BuiltSimulator, top: AnyCircuit, steps: Sequence[int], *, every: int = 0, **asked: Any) -> Run:
     """Run a built simulator of the circuit until it has given all; `asked` goes to its `run`."""
     fed = Feed(_in_words(steps, top.layout.step.size), at=np.arange(len(steps)) * every)
-    run = built.run({"steps": fed}, quiet=top.silence, **asked)
+    run = built.run({"steps": fed}, quiet=top.silence, idle="idle", **asked)
     idle = run.probes["idle"].words
     if not run.finished or not idle.size or not int(idle[-1]):
         raise InternalError(f"The circuit stands still in cycle {run.cycles} before it has given every result")

@@ -24,6 +24,8 @@ Cycles: TypeAlias = NDArray[np.uint64]
 
 _PLACE = re.compile(r"\[\d+\] %Error: circuit\.v:\d+: ")  # in generated text: of no use to anyone
 _TURN = 1 << 16  # cycles between two looks at Ctrl-C
+_PATIENCE = 1_000  # cycles in which nothing moves, before it is first looked whether the circuit is idle
+_LONGEST = (1 << 63) - 1  # cycles that the driver counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Simulator:
         ready: Mapping[str, ArrayLike] | None = None,
         cycles: int | None = None,
         quiet: int = 4096,
+        idle: str | None = None,
         waveform: str | os.PathLike[str] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Run:
@@ -96,6 +99,9 @@ class Simulator:
             ready: By output stream: in which cycles a word is taken, over and over. Not named: in every cycle.
             cycles: Run for so many. Not said: until nothing has moved for `quiet` cycles, on any stream.
             quiet: Longer than the circuit is ever silent while it still works.
+            idle: An output that is 1 when there is nothing left to do: the run ends once that is so and nothing moves
+                any more, and `quiet` is only for a circuit that stands still. It goes on for as long again, at most,
+                as the circuit was ever silent.
             waveform: A VCD to write; the simulator must have been built for that.
             progress: Called now and then with the cycles so far.
 
@@ -112,7 +118,7 @@ class Simulator:
             self._offer(handle, fed, held)
             self._set(handle, inputs, held)
             self._drain(handle, ready, held)
-            self._until(handle, cycles, quiet, progress)
+            self._until(handle, cycles, min(quiet, _LONGEST), idle, progress)
             return self._result(handle, {number: len(np.asarray(feed.words)) for number, feed in fed.items()})
         finally:
             self._close(handle)
@@ -142,19 +148,29 @@ class Simulator:
                 raise SpecError(f"The pattern of {names[number]!r} has at least one cycle")
             self._ready(handle, number, _hold(pattern.astype(np.uint8), held), len(pattern))
 
-    def _until(self, handle: int, cycles: int | None, quiet: int, progress: Callable[[int], None] | None) -> None:
-        left = cycles
+    def _until(
+        self, handle: int, cycles: int | None, quiet: int, idle: str | None, progress: Callable[[int], None] | None
+    ) -> None:
+        left, patience = cycles, quiet if idle is None else min(quiet, _PATIENCE)
         while left is None or left > 0:
             turn = _TURN if left is None else min(_TURN, left)
-            status = self._run(handle, turn, quiet if cycles is None else 0)
+            status = self._run(handle, turn, patience if cycles is None else 0)
             if status == _STOPPED:
                 said = _PLACE.sub("; ", self._said(handle).decode(errors="replace").strip())
                 raise EngineError(f"The circuit stopped in cycle {self._cycle(handle)}: {said}")
             if progress is not None:
                 progress(self._cycle(handle))
             if status == _QUIET:
-                return
+                if patience == quiet or (idle is not None and self._now(handle, idle)):
+                    return
+                patience = min(2 * patience, quiet)
             left = None if left is None else left - turn
+
+    def _now(self, handle: int, name: str) -> int:
+        """What an output of no more than 64 bits is."""
+        outputs = watched(self.circuit)
+        (number,) = _by_name("output", {name: None}, [own for own, _ in outputs])
+        return int(self._seen(handle, 1, number, outputs[number][1]).words[-1])
 
     def _result(self, handle: int, counts: Mapping[int, int]) -> Run:
         circuit = self.circuit

@@ -204,3 +204,30 @@ def test_one_circuit_on_verilator_equals_the_oracle_for_many_inputs(
         found += case.expected().total()
     assert found > INPUTS
     record_property("ring inputs on Verilator", INPUTS)
+
+
+# Circuits in which a tuple matches everything but at its last stage: long work, and nothing comes out.
+SILENT = {
+    "ring": (3, 55, {"in_flight": 1}),
+    "line": (4, 24, {"in_flight": 2, "algorithm": "stashed", "stash_size": 0}),
+}
+
+
+@pytest.mark.parametrize("kind", sampled(SILENT, 2))
+def test_a_circuit_that_works_long_without_a_result_is_not_taken_for_one_that_stands_still(kind: str) -> None:
+    streams, rows, options = SILENT[kind]
+    case = RingCase(0)
+    case.names = NAMES[:streams]
+    case.tables = {
+        name: pa.table(
+            {
+                "ts": pa.array([streams * row + place for row in range(rows + 3)], pa.timestamp("us")),
+                "x": pa.array([0] * (rows + 2) + [1], pa.int8()),
+            }
+        )
+        for place, name in enumerate(case.names)
+    }
+    on = " + ".join(f"{name}.x" for name in case.names) + f" = {streams}"
+    case.asked = {"on": on, "window": f"{rows} rows", "time": "ts"}
+    case.options = hf.HardwareOptions(simulator="verilator", **options)
+    assert 1 == case.found().total()  # that of the last rows; the oracle would try millions of others

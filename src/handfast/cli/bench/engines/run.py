@@ -19,9 +19,9 @@ from handfast.cli.drawing import new_figure
 from handfast.cli.html import check_out, write_page
 from handfast.cli.interrupts import Interrupts
 from handfast.cli.screen import Screen
+from handfast.cli.size.demand import check_clock
 from handfast.engines.hardware import toolchain
 from handfast.engines.spark import embedded
-from handfast.errors import SpecError
 
 _BATCHES, _QUICK_BATCHES = 20, 2  # on Spark
 
@@ -35,8 +35,7 @@ def run(out: Path, *, quick: bool, mhz: float, screen: Screen) -> bool:
         mhz: The clock by which cycles of the circuit are seconds.
         screen: Where to show it.
     """
-    if not mhz > 0:
-        raise SpecError(f"A clock is more than 0 MHz, not {mhz:g}")
+    check_clock(mhz)
     check_out(out)
     new_figure()  # before minutes of runs: what is needed is there
     embedded.check("Spark's part of the page")

@@ -27,6 +27,7 @@ PRINTED_PROBABILITY = 1e-4
 """Of Figure 7c, the only one that the paper prints [CMJ §IV]."""
 
 _POINTS = 120  # of a line over tuples
+_FEWEST = 8  # tuples of each stream: from fewer, no throughput is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +198,9 @@ class RingEvaluation:
         return RingStreams(3, window, probability, 6 * window, ONE_KEY)
 
     def _tuples(self, streams: int, probability: float, cycles: float) -> int:
-        """How many tuples take about so many cycles."""
+        """How many tuples take about so many cycles, or a few where already one takes more."""
         scans = RingStreams(streams, self.scale.window, probability, 0).scans
-        return int(cycles * streams / (self.scale.window * scans)) // streams * streams
+        return max(_FEWEST, int(cycles / (self.scale.window * scans))) * streams
 
     def jobs(self) -> list[RingJob]:
         """Every job once."""

@@ -19,6 +19,7 @@ from handfast.cli.reproduce.claims import Claim
 from handfast.engines.hardware.circular.workload import NEIGHBOURS, ONE_KEY
 from handfast.engines.hardware.stashed.shape import LineShape
 
+_FIGURES = "abc"  # of the paper's Figure 7, from the lowest match probability to the highest
 _NOT_REPRODUCED = (
     ("match probabilities of Figures 7a and 7b", "the paper does not print them; those here are ours"),
     ("lines that are only drawn (all of Figure 7)", "no number of theirs is printed; they are ours alone here"),
@@ -44,7 +45,9 @@ def page(made: RingEvaluation, claims: Sequence[Claim], setting: Mapping[str, st
         )
     parts += ["<h2>The paper and ours</h2>", _claims(claims)]
     for number, probability in enumerate(scale.probabilities):
-        name = f"Figure 7{'abcdefgh'[number]}: mp {probability:g}"
+        name = f"mp {probability:g}"
+        if number < len(_FIGURES):
+            name = f"Figure 7{_FIGURES[number]}: {name}"
         if probability == PRINTED_PROBABILITY:
             name += ", as printed"
         caption = (

@@ -27,13 +27,13 @@ def reproduce(out: Path, *, quick: bool, probabilities: Sequence[float], screen:
         probabilities: Match probabilities, a figure each; none: those of the scale.
         screen: Where to show it.
     """
-    if len(probabilities) == 1:
+    if len(set(probabilities)) == 1:
         raise SpecError("The page compares a low match probability with a high one; give two with --match-probability")
     check_out(out)
     figures.check()  # before minutes of runs: what the pictures need is there
     scale = QUICK if quick else WHOLE
     if probabilities:
-        scale = replace(scale, probabilities=tuple(sorted(probabilities)))
+        scale = replace(scale, probabilities=tuple(sorted(set(probabilities))))
     made = RingEvaluation(scale)
     with screen.runs(made.total, f"{made.total} runs of rings on the fast model") as show:
         made.run(os.cpu_count() or 1, show)

@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Module, unsigned
 from amaranth.lib import data
 
 from handfast.engines.hardware.circular.conditions import RingConditions
-from handfast.engines.hardware.layout import TupleLayout
+from handfast.engines.hardware.layout import TupleLayout, field_of
 from handfast.engines.hardware.segment import groups_of, index_shape
 from handfast.spec.expression import Column
 
@@ -111,7 +111,7 @@ def copy(m: Module, layout: TupleLayout, source: Any, to: Any) -> None:
     """Copy what one member has of another, or of a slot."""
     m.d.comb += to.seq.eq(source.seq)
     for column in layout.columns:
-        m.d.comb += to["columns"][column.name].eq(source["columns"][column.name])
+        m.d.comb += to["columns"][field_of(column)].eq(source["columns"][field_of(column)])
 
 
 @dataclass(frozen=True)

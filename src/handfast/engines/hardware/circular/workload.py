@@ -16,6 +16,9 @@ from handfast.errors import SpecError
 Ints = NDArray[np.int64]
 
 NEIGHBOURS, ONE_KEY = PATTERNS = ("neighbours", "one key")
+_LEAST_PROBABILITY = 1e-18
+_MOST_ROWS = 1 << 22  # of a stream: some GB with 8 streams
+_MOST_SCANS, _MOST_MATCHES = 1e9, 3e7  # of a run: some minutes, and some GB
 
 
 @dataclass(frozen=True)
@@ -53,24 +56,46 @@ class RingStreams:
             )
         if not 0 < self.match_probability <= 1:
             raise SpecError(f"A match probability is more than 0 and not more than 1, not {self.match_probability!r}")
+        if self.match_probability < _LEAST_PROBABILITY:
+            raise SpecError(
+                f"A match probability is {_LEAST_PROBABILITY:g} at least, not {self.match_probability!r}: keys are "
+                "integers of 64 bits"
+            )
         if self.pattern not in PATTERNS:
             raise SpecError(f"An input pattern is one of {', '.join(map(repr, PATTERNS))}, not {self.pattern!r}")
+        if max(self.window, self.rows) > _MOST_ROWS:
+            raise SpecError(
+                f"The model has room for {_MOST_ROWS:,} rows of each stream, not for {max(self.window, self.rows):,}: "
+                "take shorter windows, or fewer tuples"
+            )
+        scans, matches = self.tuples * self.scans, self.tuples * self.matches
+        if scans > _MOST_SCANS or matches > _MOST_MATCHES:
+            raise SpecError(
+                f"With windows of {self.window:,} rows and a match probability of {self.match_probability:g}, "
+                f"{self.tuples:,} tuples of {self.streams} streams take about {scans:.2g} scans and have "
+                f"{matches:.2g} matches; the model has time for {_MOST_SCANS:g} and room for {_MOST_MATCHES:g}: take a "
+                "lower match probability, shorter windows or fewer streams"
+            )
 
     @property
     def before(self) -> int:
         """How many tuples of each stream have come before."""
         return self.window if self.filled else 0
 
+    @property
+    def rows(self) -> int:
+        """How many rows each stream has, those before among them."""
+        return self.before + -(-self.tuples // self.streams)
+
     @cached_property
     def keys(self) -> tuple[list[Ints], list[Ints]]:
         """By stream and tuple, the keys that the stream before sees, and those that the next stream sees."""
         random = np.random.Generator(Philox(self.seed))
         count = round(1 / self.match_probability)
-        rows = self.before + -(-self.tuples // self.streams)
-        left = [random.integers(0, count, rows) for _ in range(self.streams)]
+        left = [random.integers(0, count, self.rows) for _ in range(self.streams)]
         if self.pattern == ONE_KEY:
             return left, left
-        return left, [random.integers(0, count, rows) for _ in range(self.streams)]
+        return left, [random.integers(0, count, self.rows) for _ in range(self.streams)]
 
     def entering(self) -> Entering:
         """The tuples, one of each stream in turn."""
@@ -92,3 +117,9 @@ class RingStreams:
     def scans(self) -> float:
         """How many scans a tuple takes, on average, when all windows are full: Σ (mp · w)^k for k from 0 to N - 2."""
         return sum((self.match_probability * self.window) ** k for k in range(self.streams - 1))
+
+    @property
+    def matches(self) -> float:
+        """How many matches a tuple has, on average, when all windows are full."""
+        closing = self.match_probability if self.pattern == NEIGHBOURS else 1.0  # the last stream must match the first
+        return closing * (self.match_probability * self.window) ** (self.streams - 1)

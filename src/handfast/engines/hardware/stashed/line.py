@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from amaranth.hdl import Module, Signal, unsigned
@@ -146,9 +147,9 @@ class LineCircuit(wiring.Component):
     @property
     def silence(self) -> int:
         """More cycles than the circuit ever works without a word that moves."""
-        a, b, *others = self.layout.held
-        stash = self.first.stash.size
-        return 1_000 + 8 * (a * (b + 2) + stash + sum(others)) + 64 * self.layout.in_flight
+        # all that is under way may match everything, but for the last stage
+        intermediates = math.prod(held + 2 for held in self.layout.held) + self.first.stash.size
+        return 1_000 + self.layout.in_flight * (64 + 8 * intermediates)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
