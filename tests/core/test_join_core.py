@@ -108,13 +108,14 @@ def _by_turns(case: Case, chance: random.Random) -> tuple[Counter[tuple[Any, ...
     Some run a step in vain, whose outcome is thrown away: these are ahead of the state when their next turn comes.
     """
     store: dict[str, bytes] = {}
+    decoded: dict[str, Block] = {}
     manifest: Manifest | None = None
     cores: list[JoinCore | None] = [None, None]
     result: Counter[tuple[Any, ...]] = Counter()
     followed = 0
 
     def load(id_: str) -> Block:
-        return Block.decode(store[id_])
+        return decoded.setdefault(id_, Block.decode(store[id_]))  # one object for all blocks of the same rows
 
     for admitted, horizon, plan in _steps(case):
         for _ in range(2 if chance.random() < 0.3 else 1):
