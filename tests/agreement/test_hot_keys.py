@@ -97,6 +97,8 @@ def test_what_cannot_be_split_is_refused(spark: SparkSession) -> None:
         hf.join(frames, on="r.k = s.k", options=hf.SparkOptions(hot_keys=["seven"]), **asked)
     with pytest.raises(hf.SpecError, match=r"hot_keys=…\) is a list, not 7"):
         hf.SparkOptions(hot_keys=7)  # type: ignore[arg-type]
+    with pytest.raises(hf.SpecError, match=r"hot_keys=…\) holds values of columns, not \[\{'k': 7\}\]"):
+        hf.SparkOptions(hot_keys=[{"k": 7}])
     with pytest.raises(hf.SpecError, match="leave one out"):
         hf.SparkOptions(hot_keys=[7], hot_ranges=[(1, 2)])
 

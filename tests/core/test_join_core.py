@@ -31,7 +31,9 @@ from tests.strategies import MULTI, Case
 SECOND = 1_000_000
 
 
-def _plan(on: str = "r.x = s.x", *, window: str = "10 s", lateness: str = "0 s", cores: int = 1) -> Plan:
+def _plan(
+    on: str = "r.x = s.x", *, window: str | dict[str, str] = "10 s", lateness: str = "0 s", cores: int = 1
+) -> Plan:
     schema = schema_of(_batch([]).schema)
     spec = JoinSpec(("r", "s"), on, window=window, time="ts", lateness=lateness)
     return make_plan(spec.bind({"r": schema, "s": schema}), cores)
@@ -106,13 +108,14 @@ def _by_turns(case: Case, chance: random.Random) -> tuple[Counter[tuple[Any, ...
     Some run a step in vain, whose outcome is thrown away: these are ahead of the state when their next turn comes.
     """
     store: dict[str, bytes] = {}
+    decoded: dict[str, Block] = {}
     manifest: Manifest | None = None
     cores: list[JoinCore | None] = [None, None]
     result: Counter[tuple[Any, ...]] = Counter()
     followed = 0
 
     def load(id_: str) -> Block:
-        return Block.decode(store[id_])
+        return decoded.setdefault(id_, Block.decode(store[id_]))  # one object for all blocks of the same rows
 
     for admitted, horizon, plan in _steps(case):
         for _ in range(2 if chance.random() < 0.3 else 1):
@@ -146,6 +149,57 @@ def test_cores_that_take_turns_mostly_need_not_be_restored() -> None:
     cases = [_any_case(seed) for seed in range(30)]
     followed = sum(_by_turns(case, random.Random(seed))[1] for seed, case in enumerate(cases))
     assert followed > 0.3 * sum(len(case.steps) for case in cases)
+
+
+EACH_INDEX = pytest.mark.parametrize("on", ["r.x = s.x", "r.x BETWEEN s.x - 1 AND s.x + 1", "r.x * s.x = 1"])
+
+
+class Followed:
+    """A core, the state that it leaves after every step, and other cores that come to such a state."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.core = JoinCore(plan)
+        self._stored: dict[str, Block] = {}
+
+    def step(self, r: Block | None, s: Block | None, time: int = NEVER) -> tuple[int, Manifest]:
+        """How many matches a step gives, and the state after it."""
+        found = _count(self.core.step([r, s], Horizon(time, (0, 0))))
+        self._stored |= {block.id: block for block in self.core.blocks()}
+        return found, self.core.manifest(Progress.start(2))
+
+    def restored(self, manifest: Manifest) -> JoinCore:
+        return JoinCore.restore(self.core.plan, manifest, self._stored.__getitem__)
+
+    def come_to(self, manifest: Manifest, core: JoinCore) -> JoinCore:
+        """The core, if it can follow, or another one."""
+        return core if core.follow(manifest, self._stored.__getitem__) else self.restored(manifest)
+
+
+@EACH_INDEX
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_core_follows_where_two_blocks_hold_the_same_rows(on: str, gone: int) -> None:
+    run = Followed(_plan(on, lateness="10 s"))
+    old, same, last = _block([(1 * SECOND, 1)]), _block([(5 * SECOND, 1)]), _block([(6 * SECOND, 1)])
+    for block in (old, same, same):
+        _, state = run.step(block, None)
+    behind = run.restored(state)  # a worker decodes a block once: both are one object
+    _, state = run.step(last, None, gone * 11 * SECOND)
+    behind = run.come_to(state, behind)
+    assert state == behind.manifest(state.progress)
+    probes = [None, _block([(7 * SECOND, 1)])]
+    assert 4 - gone == _count(behind.step(probes, Horizon(NEVER, (0, 0))))
+
+
+@EACH_INDEX
+def test_a_core_that_is_ahead_meets_no_tuple_twice_whose_block_it_has_let_go(on: str) -> None:
+    run = Followed(_plan(on, window={"r": "10 s", "s": "1 s"}, lateness="10 s"))
+    run.step(_block([(10 * SECOND, 1)]), None)
+    _, state = run.step(_block([(5 * SECOND, 1)]), None, 5 * SECOND)  # it lies behind the other, and goes before it
+    visitor = _block([(14 * SECOND, 1)])  # gone again at the end of its step
+    expected, ahead = run.step(None, visitor, 15 * SECOND)
+    assert 2 == expected and ahead.blocks == (state.blocks[0][:1], ())
+    again = run.come_to(state, run.core)  # its task has failed, and runs again
+    assert expected == _count(again.step([None, visitor], Horizon(15 * SECOND, (0, 0))))
 
 
 def test_rows_held_for_the_order_that_were_lost_at_a_restart_would_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:

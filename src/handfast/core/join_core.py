@@ -102,18 +102,17 @@ class JoinCore:
         """Come to a manifest's state, if no more has changed than this: first blocks have gone, last ones have come.
 
         False where that is not all, as where blocks were merged: this core is of no use then, and one must be restored.
+        So it is where tuples linger that have gone from behind others: if this core is ahead of the state, some still
+        to come can meet them.
         """
-        stay = [
-            _staying(segment.blocks, wanted) for segment, wanted in zip(self._segments, manifest.blocks, strict=True)
-        ]
-        if None in stay:
+        stay = [_staying(own.blocks, wanted) for own, wanted in zip(self._segments, manifest.blocks, strict=True)]
+        if None in stay or any(segment.has_gaps for segment in self._segments):
             return False
         blocks = [[load(id_) for id_ in ids] for ids in manifest.blocks]
         for stream, marks in enumerate(manifest.marks_of(blocks)):
-            segment, kept = self._segments[stream], set(map(id, stay[stream] or ()))
+            segment, start = self._segments[stream], stay[stream] or 0
             # no range of positions begins before the first block: what has gone is not met again, whatever the reason
-            segment.expire(lambda block, kept=kept: id(block) not in kept)  # type: ignore[misc]
-            start = len(kept)
+            segment.free_first(len(segment.blocks) - start)
             for block, settled in zip(blocks[stream][start:], marks[start:], strict=True):
                 new = self._columns_of(stream, block, settled)
                 if self._must_keep_values(new):
@@ -291,10 +290,10 @@ class JoinCore:
                 self._finder.moved(before, self._segments)
 
 
-def _staying(blocks: Sequence[Block], wanted: Sequence[str]) -> Sequence[Block] | None:
-    """The last of these blocks, if they are the first wanted ones; None if more than the first have gone."""
+def _staying(blocks: Sequence[Block], wanted: Sequence[str]) -> int | None:
+    """How many of these blocks, the last of them, are the first wanted ones; None if more than the first have gone."""
     ids = [block.id for block in blocks]
-    for start in range(len(ids)):
-        if ids[start:] == list(wanted[: len(ids) - start]):
-            return blocks[start:]
-    return None if ids else blocks
+    for count in range(min(len(ids), len(wanted)), 0, -1):
+        if ids[-count:] == list(wanted[:count]):
+            return count
+    return None if ids else 0

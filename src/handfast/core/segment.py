@@ -63,6 +63,11 @@ class Segment:
         return self._torn
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether expired tuples linger behind the first one that counts: their windows alone leave them out."""
+        return self.stop - self.first > self._live
+
+    @property
     def flags(self) -> NDArray[np.uint8]:
         return self._flags.values  # type: ignore[return-value]
 
@@ -121,8 +126,13 @@ class Segment:
     def expire(self, is_over: Callable[[Block], bool]) -> list[Block]:
         """Free the blocks all of whose tuples have left the window, and give them back."""
         over = list(map(is_over, self.blocks))
-        if True not in over:
-            return []
+        return self._free(over) if True in over else []
+
+    def free_first(self, count: int) -> None:
+        """Free so many of the first blocks."""
+        self._free([k < count for k in range(len(self.blocks))])
+
+    def _free(self, over: Sequence[bool]) -> list[Block]:
         self._known = None
         kept = [k for k, gone in enumerate(over) if not gone]
         freed = [block for block, gone in zip(self.blocks, over, strict=True) if gone]

@@ -9,6 +9,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -157,11 +158,14 @@ def test_where_nothing_is_hot_the_fingerprint_is_what_it_was() -> None:
         ("r.k = s.k", ("seven",), r"hot_keys=…\): \('seven',\) do not fit k"),
         ("r.k = s.k AND r.j = s.j", (7,), "a key is a tuple of values of k, j, not 7"),
         ("r.k % 3 = s.k", (7,), r"the key of 'r' is r\.k % 3; make it a column of the input"),
+        ("r.day = s.day", (math.nan,), r"hot_keys=…\): \(nan,\) do not fit day: cannot convert float NaN"),
         ("r.k BETWEEN s.k - 1 AND s.k + 1", ((5, 1),), r"lowest and its highest k, not \(5, 1\)"),
+        ("r.k BETWEEN s.k - 1 AND s.k + 1", ((1, "5"),), r"lowest and its highest k, not \(1, '5'\)"),
+        ("r.k BETWEEN s.k - 1 AND s.k + 1", ((None, None),), r"lowest and its highest k, not \(None, None\)"),
     ],
 )
 def test_a_hot_key_that_is_none_is_refused(on: str, hot: Any, why: str) -> None:
-    table = pa.table({"ts": pa.array([0], pa.timestamp("us")), "k": [1], "j": ["a"]})
+    table = pa.table({"ts": pa.array([0], pa.timestamp("us")), "k": [1], "j": ["a"], "day": [date(2026, 1, 31)]})
     spec = JoinSpec(("r", "s"), on, window="1 second", time="ts")
     plan = make_plan(spec.bind(schemas_of({"r": table, "s": table})), 2, [table.schema] * 2, hot=hot)
     with pytest.raises(hf.SpecError, match=why):

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
@@ -143,6 +145,23 @@ def test_a_column_that_spark_would_pad_is_not_compared_by_spark(spark: SparkSess
     with pytest.raises(hf.UnsupportedError, match=r"Spark may pad 'c' of 'r', a column of char\(5\), to compare it"):
         hf.join(frames, **asked, options=hf.SparkOptions(batch_join="native"))
     assert hf.join(frames, **asked).count() == 1
+
+
+@pytest.mark.parametrize(
+    "condition", ["r.d = s.d AND r.d = 0D", "ISNAN(r.d)", "s.f > 1F", "r.f <= -0.0F", "CAST(r.f AS DOUBLE) >= 0.5D"]
+)
+def test_numbers_beside_constants_are_not_left_to_files_to_test(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    """Parquet's statistics and dictionaries pass over NaN, and take -0.0 for another number than 0.0."""
+    hf.configure(spark, cores=2, quiet=True)
+    numbers = {"d": pa.array([-0.0, math.nan]), "f": pa.array([0.0, math.nan], pa.float32())}
+    rows = pa.table({"ts": pa.array([0, 0], pa.timestamp("us", "UTC")), "k": [1, 2], **numbers})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    read = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    for way in ("cores", "native"):
+        asked: dict[str, Any] = {"window": "1 second", "time": "ts", "options": hf.SparkOptions(batch_join=way)}
+        assert hf.join({"r": read, "s": read}, on=f"r.k = s.k AND {condition}", **asked).count() == 1, way
 
 
 def test_names_and_payload_go_through_either_way(spark: SparkSession) -> None:

@@ -43,7 +43,7 @@ def hot_buckets(plan: Plan) -> tuple[tuple[int, int], ...]:
     terms = band.keys[plan.anchor]
     column = _column(plan, terms[0][1] if len(terms) == 1 else None, "hot_ranges")
     for span in plan.hot:
-        if not isinstance(span, tuple) or len(span) != 2 or not span[0] <= span[1]:
+        if not isinstance(span, tuple) or len(span) != 2 or not _is_below(*span):
             raise SpecError(f"hot_ranges: a range is a tuple of its lowest and its highest {column}, not {span!r}")
     values = {column: [end for span in plan.hot for end in span]}
     tuples = _as_tuples(plan, values, 2 * len(plan.hot), "hot_ranges")
@@ -53,6 +53,14 @@ def hot_buckets(plan: Plan) -> tuple[tuple[int, int], ...]:
         raise SpecError(f"hot_ranges: {plan.hot} are no numbers that can be told apart beside the band's width")
     ends = scale.buckets(keys).reshape(-1, 2)
     return tuple((int(low), int(high)) for low, high in np.sort(ends, axis=1))
+
+
+def _is_below(low: Any, high: Any) -> bool:
+    """Whether a range goes from one value to another; not, if the two cannot be compared."""
+    try:
+        return bool(low <= high)
+    except (TypeError, ValueError):
+        return False
 
 
 def _column(plan: Plan, key: Expr | None, option: str) -> str:
@@ -76,7 +84,7 @@ def _as_tuples(plan: Plan, values: Mapping[str, Sequence[Any]], count: int, opti
             pa.array(values[field.name], field.type) if field.name in values else pa.nulls(count, field.type)
             for field in schema
         ]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:  # of Arrow's, some are none of its own
         raise SpecError(f"SparkOptions({option}=…): {plan.hot} do not fit {', '.join(values)}: {error}") from error
     batch = pa.RecordBatch.from_arrays(arrays, names=schema.names)
     block = Block(batch, np.zeros(count, np.int64), np.full(count, HOME, np.uint8))

@@ -37,6 +37,10 @@ class SparkOptions:
             if not isinstance(named, list | tuple):
                 raise SpecError(f"SparkOptions({name}=…) is a list, not {named!r}")
             object.__setattr__(self, name, tuple(tuple(own) if isinstance(own, list) else own for own in named))
+            try:
+                hash(getattr(self, name))  # a plan is looked up by them
+            except TypeError:
+                raise SpecError(f"SparkOptions({name}=…) holds values of columns, not {named!r}") from None
         if self.hot_keys and self.hot_ranges:
             raise SpecError("SparkOptions: hot_keys are for joins by equality, hot_ranges by a band; leave one out")
         if self.batch_join is not None and self.batch_join not in BATCH_JOINS:
