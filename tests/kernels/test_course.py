@@ -75,6 +75,21 @@ def test_stamps_that_grow_have_the_course_of_all_of_them(seed: int) -> None:
         assert np.minimum.accumulate(known[::-1])[::-1].tolist() == stamps.course.lowest.tolist()
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_stamps_that_come_where_older_ones_stood_are_known_to_be_out_of_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    stamps, known = GrowingStamps(), np.empty(0, np.int64)
+    for _ in range(60):
+        new = np.full(rng.integers(1, 40), rng.integers(0, 1_000))  # a whole push of one time, often an earlier one
+        stamps.append(new)
+        gone = int(rng.integers(0, len(stamps) + 1))
+        stamps.drop(gone)
+        known = np.append(known, new)[gone:]
+        assert known.tolist() == stamps.values.tolist()
+        assert np.minimum.accumulate(known[::-1])[::-1].tolist() == stamps.course.lowest.tolist()
+        assert (stamps.course.highest >= np.maximum.accumulate(known)).all()
+
+
 @pytest.mark.parametrize("most", [1, 4, 100])
 def test_ranges_written_out_are_every_place_with_every_position_however_many_come_at_a_time(most: int) -> None:
     starts, stops = np.array([3, 0, 7, 5, 2]), np.array([6, 0, 4, 6, 9])

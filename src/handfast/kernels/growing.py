@@ -80,12 +80,13 @@ class GrowingStamps:
     def append(self, stamps: Stamped) -> None:
         """Add stamps at the end."""
         known = self.values
+        rises = goes_up(stamps) and not (len(known) and stamps[0] < known[-1])  # asked first: adding may move values
         self._stamps.append(stamps)
         if self._bounds is not None:
             self._extend(*self._bounds, Course.of(stamps))
-        elif not goes_up(stamps) or (len(known) and stamps[0] < known[-1]):
+        elif not rises:
             course = Course.of(self.values)
-            self._bounds = Growing(known.dtype), Growing(known.dtype)
+            self._bounds = Growing(stamps.dtype), Growing(stamps.dtype)
             for bound, values in zip(self._bounds, (course.highest, course.lowest), strict=True):
                 bound.append(values)
 

@@ -13,6 +13,7 @@ from handfast.engines.local.chain_driver import Windows
 from handfast.engines.local.native import windows as native
 from handfast.engines.local.options import FORWARDING, HANDSHAKE, LOW_LATENCY
 from handfast.flow.block import Block
+from handfast.plan import LOCAL_JOINS
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("x", pa.int64())])
 PUSHES = 1000  # of one tuple of each stream, a second apart
@@ -62,6 +63,21 @@ def test_when_all_windows_are_over_the_cores_are_empty(forwarding: str) -> None:
             break
     assert [(0, 100)] * 2 == [(own.live, own.expired) for own in session.metrics().streams.values()]
     session.close()
+
+
+@pytest.mark.parametrize("local_join", LOCAL_JOINS)
+def test_late_tuples_that_come_where_expired_ones_stood_are_searched_by_their_times(local_join: str) -> None:
+    def many(second: int, count: int) -> pa.Table:
+        times = pa.array([second * 1_000_000] * count, SCHEMA.field("ts").type)
+        return pa.table({"ts": times, "x": [0] * count})
+
+    on = "r.x BETWEEN s.x - 1 AND s.x + 1"
+    spec = hf.JoinSpec(("r", "s"), on, window="5 seconds", time="ts", lateness="60 seconds")
+    options = hf.LocalOptions(local_join=local_join)
+    with hf.session(spec, {"r": SCHEMA, "s": SCHEMA}, options=options) as session:
+        for step in ({"s": many(0, 6_000)}, {"s": many(100, 6_000)}, {"r": many(100, 1)}, {"s": many(80, 6_500)}):
+            session.push_together(step)
+        assert 6_500 == sum(map(len, session.push_together({"r": many(82, 1)})))
 
 
 # -- cores and drivers that let nothing go --------------------------------------------------------------------------

@@ -194,3 +194,20 @@ def test_a_band_may_be_as_narrow_as_a_denormal_number(width: str) -> None:
     )
     near = [(a, b) for a in (0.0, 1e-310, 3.0) for b in (0.0, 1e-310, 3.0) if abs(a - b) <= float(width)]
     assert near == sorted(zip(found["r_k"].to_pylist(), found["s_k"].to_pylist(), strict=True))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("local_join", [INDEX, MERGE])
+@pytest.mark.parametrize("bound", [2**57, 2**58, 2**60 - 1])
+def test_a_band_may_lie_as_far_off_as_keys_do(bound: int, local_join: str) -> None:
+    r, s = [bound, bound - 1, -bound, 2**60, -(2**60)], [0, -1, -2 * bound, 2**60 - bound, 2**60]
+    times = pa.array(range(5), pa.timestamp("us"))
+    found = hf.join(
+        {"r": pa.table({"ts": times, "k": r}), "s": pa.table({"ts": times, "k": s})},
+        on=f"r.k - s.k BETWEEN {bound} AND {bound}",
+        window="1 second",
+        time="ts",
+        options=hf.LocalOptions(local_join=local_join),
+    )
+    far = sorted((a, b) for a in r for b in s if a - b == bound)
+    assert far == sorted(zip(found["r_k"].to_pylist(), found["s_k"].to_pylist(), strict=True))

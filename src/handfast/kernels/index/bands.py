@@ -22,6 +22,7 @@ from handfast.spec.types import Kind, Type, as_decimal
 _EXACT_LIMIT = 1 << 60  # sums of a few such integers stay inside int64
 _DATE_LIMIT = 1 << 29  # sums of a few such days do not overflow
 _NARROWEST = 2.0**-1000  # a number of cells divided by it is still finite
+_FAR = _EXACT_LIMIT // 4  # a bound: what a key and a bound reach is still inside int64 in numbers of the finest cells
 _FEW = 6  # digits after the point that leave room for twelve before it
 FINE = 4  # cells in the width of a band where they lie side by side
 BucketRange = tuple[NDArray[np.int64], NDArray[np.int64]]  # by tuple, the first bucket and the last
@@ -53,7 +54,7 @@ class BandScale:
         types = [expr.type for expr in band_terms(band)]
         self._scale = max(type_.scale for type_ in types)
         unit = 10**self._scale
-        small = max(abs(band.low), abs(band.high), band.constants) * unit < _EXACT_LIMIT
+        small = max(abs(band.low), abs(band.high), band.constants) * unit < _FAR
         self._exact = band.unit == 0.0 and small and _few_digits(types, self._scale)
         self._limit = _DATE_LIMIT if any(type_.kind is Kind.DATE for type_ in types) else _EXACT_LIMIT
         # whether no tuple is ever wild, whatever its values are
