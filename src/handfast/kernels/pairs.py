@@ -109,7 +109,8 @@ class PairKernels:
         tile = self._tiles[1 - outer]
         vectors = self._vectors_for(len(outers))
         least = tile * vectors.block
-        capacity = max(self._sizes.sample, least)
+        # beyond what is to be found, for the kernel stops where there is no room for a whole tile of it
+        capacity = self._sizes.sample + least
         form = Form.RARE
         state = np.array([start, 0, 0, 0], np.int64)
         while state[0] < stop:
@@ -123,7 +124,7 @@ class PairKernels:
                 address(ranges.starts), address(ranges.stops), *self._rule.lengths,
                 address(literals), address(o_out), address(i_out), capacity, address(state),
             )  # fmt: skip
-            capacity = max(self._sizes.pairs, least)
+            capacity = self._sizes.pairs + least
             form = Form.DENSE if state[2] * self._sizes.rare > state[3] else Form.RARE
             if found:
                 yield o_out[:found].astype(np.int64), np.add(i_out[:found], base, dtype=np.int64)
