@@ -1,4 +1,4 @@
-"""Batches of tuples as Arrow: their types, their times, and which of these are not valid."""
+"""Batches of tuples as Arrow: their types, and how rows of Arrow, pandas or Polars become one."""
 
 from __future__ import annotations
 
