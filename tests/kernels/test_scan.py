@@ -21,9 +21,10 @@ from handfast.judge import evaluation
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler import scan
 from handfast.kernels.compiler.narrow import float_near
-from handfast.kernels.compiler.scan import SPARE
+from handfast.kernels.compiler.scan import SPARE, Form
 from handfast.kernels.compute import Computation
-from handfast.kernels.sizes import KernelSizes, Vectors
+from handfast.kernels.pairs import PairKernels
+from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
 from handfast.kernels.strings import StringTable
 from handfast.kernels.target import reachable
 from handfast.plan import SCAN
@@ -184,6 +185,21 @@ def test_all_hit_rates_and_windows_of_any_size(share: float, inner: int) -> None
     case = Case("r.x = s.x", Data((r, s), False))
     wanted = [(i, int(j)) for i in range(9) for j in np.flatnonzero(hits)]
     assert wanted == case.found(KernelSizes(tile=64, pairs=100, sample=32, rare=10), (0, 0))
+
+
+def test_one_match_that_comes_early_is_not_taken_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones(4000, np.int32)
+    x[[0, 3000]] = 0
+    r, s = (pa.table({"ts": pa.array(range(len(own))).cast(pa.timestamp("us")), "x": own}) for own in (x[:4] * 0, x))
+    compiled, forms = PairKernels._compiled, []
+
+    def seen(self: Any, *how: Any) -> Any:
+        forms.append(next(own for own in how if isinstance(own, Form)))
+        return compiled(self, *how)
+
+    monkeypatch.setattr(PairKernels, "_compiled", seen)
+    assert [(i, j) for i in range(4) for j in (0, 3000)] == Case("r.x = s.x", Data((r, s), False)).found(USUAL, (0, 0))
+    assert [Form.RARE] == forms
 
 
 @pytest.mark.skipif(not reachable()[0].has_masks, reason="only with masks is a number compared once with two bounds")

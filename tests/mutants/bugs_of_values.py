@@ -10,7 +10,6 @@ import pytest
 from llvmlite import ir
 
 from handfast.flow import admission
-from handfast.flow import time as flow_time
 from handfast.kernels import columns, compute, filters, strings
 from handfast.kernels.compiler import codegen
 from handfast.kernels.index import keys
@@ -26,10 +25,7 @@ def a_null_matched(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_row_without_a_time_taken_in(patch: pytest.MonkeyPatch) -> None:
-    def lenient(column: Any, valid_from: int, valid_to: int) -> Any:
-        return flow_time.micros(column), np.zeros(len(column), np.bool_)
-
-    patch.setattr(admission, "admit_times", lenient)
+    patch.setattr(admission, "_invalid", lambda *_: None)
 
 
 @mutant

@@ -144,8 +144,8 @@ def late_by_the_watermark_of_its_own_batch(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_row_after_the_valid_times_taken_in(patch: pytest.MonkeyPatch) -> None:
-    admit_times = admission.admit_times
-    patch.setattr(admission, "admit_times", lambda column, first, last: admit_times(column, first, LATEST))
+    invalid = admission._invalid
+    patch.setattr(admission, "_invalid", lambda block, column, first, _: invalid(block, column, first, LATEST))
 
 
 @mutant

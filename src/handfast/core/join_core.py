@@ -63,6 +63,7 @@ class JoinCore:
         self._held = Held(plan.join)
         self._rates = Rates(self._recipe)
         self._orders = Orders(self._rates)
+        self._inputs = sum(map(len, self._recipe.program.inputs))
         self._keeps_values = self._recipe.reads_values  # beside the blocks, as kernels read them
         self._forget()
 
@@ -225,7 +226,7 @@ class JoinCore:
 
     def _must_keep_values(self, new: NewTuples) -> bool:
         """Whether values must be kept from now on, though the indexes did without: some tuple has no place in them."""
-        if self._keeps_values or not any(keys.some_unplaced for keys in new.keys.values()):
+        if self._keeps_values or True not in [keys.some_unplaced for keys in new.keys.values()]:
             return False
         self._keeps_values = True
         return True
@@ -280,10 +281,9 @@ class JoinCore:
 
     def _renew(self) -> None:
         """Build the segments anew where they carry too many tuples or strings that have expired."""
-        live = sum(segment.live for segment in self._segments)
-        inputs = sum(map(len, self._recipe.program.inputs))
-        many_strings = len(self._strings) > 2 * live * inputs + _SPARE_STRINGS
-        if many_strings or any(segment.is_worn for segment in self._segments):
+        strings = len(self._strings) - _SPARE_STRINGS
+        many_strings = strings > 0 and strings > 2 * self._inputs * sum(segment.live for segment in self._segments)
+        if many_strings or True in [segment.is_worn for segment in self._segments]:
             before = self._segments
             self._store_anew([segment.blocks for segment in before], [segment.marks for segment in before])
             if self._finder is not None:

@@ -22,6 +22,7 @@ from handfast.spec.select import Field
 
 _ROWS = 1 << 16  # rows in one batch of output
 _BYTES = 1 << 26  # and what they take at the most
+_SOME = 1 << 13  # rows for which Arrow's call takes longer than what it does
 
 Numbers = NDArray[np.int64]
 Columns = dict[int, pa.Array]  # by place
@@ -124,8 +125,10 @@ class Output:
         return dict(zip(places, columns, strict=True))
 
     def _times(self, new: NewTuples, stream: int, at: Positions) -> Numbers:
-        # by Arrow, which lets other threads run meanwhile
         times = new.block.times if stream == new.stream else self._segments[stream].times
+        if len(at) < _SOME:
+            return times[at]
+        # by Arrow, which lets other threads run meanwhile
         taken: Numbers = pa.array(times).take(pa.array(at)).to_numpy()
         return taken
 
@@ -179,7 +182,7 @@ class Output:
         blocks = self._segments[stream].blocks
         place = self._join.schemas[stream].names.index(column)
         if blocks:
-            return blocks[0].batch.schema.types[place]
+            return blocks[0].batch.schema.field(place).type
         return self._plan.arrow[stream].types[place] if self._plan.arrow else pa.null()
 
 

@@ -105,7 +105,7 @@ class Segment:
         self._starts.append(len(self._columns))
         self._columns.append(columns)
         self._flags.append(block.flags)
-        self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
+        self.everywhere = self.everywhere or bool(np.count_nonzero(block.flags & EVERYWHERE))
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
         self.blocks.append(block)

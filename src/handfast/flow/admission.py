@@ -8,23 +8,43 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
-from handfast.flow.time import NEVER, LastHeard, Progress
+from handfast.flow.time import NEVER, LastHeard, Progress, micros
 from handfast.spec.join import ARRIVAL, BoundJoin
 
 
 def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | None, pa.RecordBatch | None]:
     """A stream's rows with a valid time, as a block, and the rejected ones, which have none."""
     asked = join.spec.streams[stream]
-    times, invalid = admit_times(batch.column(join.times[stream]), asked.valid_from, asked.valid_to)
-    rejected = None
-    if invalid.any():
-        rejected = batch.take(pa.array(np.flatnonzero(invalid)))
-        rows = np.flatnonzero(~invalid)
-        batch, times = batch.take(pa.array(rows)), times[rows]
-    block = Block(batch, times, np.full(len(times), HOME, np.uint8)) if len(times) else None
-    return block, rejected
+    column = batch.column(join.times[stream])
+    times = micros(column)
+    if not len(times):
+        return None, None
+    block = _at_home(batch, times)
+    invalid = _invalid(block, column, asked.valid_from, asked.valid_to)
+    if invalid is None:
+        return block, None
+    rejected = batch.take(pa.array(np.flatnonzero(invalid)))
+    rows = np.flatnonzero(~invalid)
+    return _at_home(batch.take(pa.array(rows)), times[rows]) if len(rows) else None, rejected
+
+
+def _invalid(block: Block, column: pa.Array, valid_from: int, valid_to: int) -> NDArray[np.bool_] | None:
+    """Which rows are rejected, whose times are in this column: NULL, or outside of what is valid; None if none is."""
+    # asked of the block, for it is asked again
+    if not column.null_count and block.least_time >= valid_from and block.most_time <= valid_to:
+        return None
+    invalid: NDArray[np.bool_] = (block.times < valid_from) | (block.times > valid_to)
+    if column.null_count:
+        invalid |= column.is_null().to_numpy(zero_copy_only=False)
+    return invalid
+
+
+def _at_home(batch: pa.RecordBatch, times: NDArray[np.int64]) -> Block:
+    """Rows with these times as a block."""
+    flags = np.empty(len(times), np.uint8)
+    flags.fill(HOME)
+    return Block(batch, times, flags)
 
 
 def progress_of(blocks: Sequence[Block | None]) -> Progress:
@@ -39,6 +59,7 @@ class Admission:
         self._lateness = [stream.lateness or 0 for stream in join.spec.streams]
         self._by_arrival = join.spec.order == ARRIVAL
         self._timeouts = [stream.idle_timeout for stream in join.spec.streams]
+        self._times_out = any(timeout is not None for timeout in self._timeouts)
         self.progress = progress if progress is not None else Progress.start(len(self._lateness))
         self.last_heard = last_heard
 
@@ -62,7 +83,7 @@ class Admission:
         """
         watermark = self.watermark
         self.progress = self.progress.advanced(progress)
-        if any(timeout is not None for timeout in self._timeouts):
+        if self._times_out:
             self.last_heard = self._heard(progress, now)
         parted = [_parted(block, watermark) if block is not None else (None, None) for block in blocks]
         return [in_time for in_time, _ in parted], [late for _, late in parted]

@@ -1,4 +1,4 @@
-"""Batches of tuples as Arrow: their types, their times, and which of these are not valid."""
+"""Batches of tuples as Arrow: their types, and how rows of Arrow, pandas or Polars become one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from handfast.errors import SpecError
 from handfast.flow.plain import plain
-from handfast.flow.time import micros
 from handfast.flow.wide import wide_schema
 from handfast.spec import types
 from handfast.spec.schema import Schema
@@ -152,15 +149,3 @@ def _together(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-
-
-def admit_times(column: pa.Array, valid_from: int, valid_to: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The times of a batch in microseconds, and which are rejected: NULL, or outside of what is valid."""
-    times = micros(column)
-    if not len(times) or (int(times.min()) >= valid_from and int(times.max()) <= valid_to):
-        rejected = np.zeros(len(times), np.bool_)
-    else:
-        rejected = (times < valid_from) | (times > valid_to)
-    if column.null_count:
-        rejected |= column.is_null().to_numpy(zero_copy_only=False)
-    return times, rejected

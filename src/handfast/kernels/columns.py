@@ -140,7 +140,7 @@ class ColumnReader:
         return literal_buffer(literals, self._strings, ordered=self._ordered)
 
     def _decode(self, column: pa.Array, type_: Type) -> Data:
-        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+        if type_.is_text and pa.types.is_dictionary(column.type) and column.dictionary.null_count:
             column = column.dictionary_decode()  # a NULL among the dictionary's own values
         status = None
         if column.null_count:

@@ -15,7 +15,7 @@ from handfast.kernels.compiler.compile import blank, derive_kernel
 from handfast.kernels.compiler.operators import is_native
 from handfast.kernels.compiler.program import Slot
 from handfast.kernels.strings import StringTable
-from handfast.kernels.values import Array, Data, Status, addresses, decoded, dtype, encoded, literal_buffer
+from handfast.kernels.values import Array, Data, Status, address, addresses, decoded, dtype, encoded, literal_buffer
 from handfast.spec.expression import Call, Column, Expr, Literal, Op, number_literals, rewrite, walk
 from handfast.spec.meaning import AnsiError, Rule, rule
 from handfast.spec.python_predicate import PythonPredicate
@@ -131,9 +131,9 @@ class _Kernel:
         out = [np.empty(count, dtype(column.type)) for column in self._columns]
         out_status = [np.empty(count, np.uint8) for _ in self._columns]
         tables = addresses([*values, *statuses, *out, *out_status])
-        first = tables.ctypes.data
+        first = address(tables)
         second, third = first + 8 * len(values), first + 16 * len(values)
-        self._kernel()(first, second, literals.ctypes.data, third, third + 8 * len(out), count)
+        self._kernel()(first, second, address(literals), third, third + 8 * len(out), count)
         return {
             column: (value, status if np.count_nonzero(status) else None)
             for column, value, status in zip(self._columns, out, out_status, strict=True)

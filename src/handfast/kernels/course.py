@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from handfast.flow.gather import goes_up
 from handfast.kernels.compiler.gathering import place_kernel
 from handfast.kernels.compiler.window import WindowRule
+from handfast.kernels.values import address
 
 if TYPE_CHECKING:
     from handfast.kernels.columns import Columns
@@ -26,12 +27,10 @@ Stamped = NDArray[np.int64]
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]
 
-_NEAR = 8  # so many times as many places as bounds: a step over all of them takes less than a search for each bound
-_MANY = 512  # bounds for which it is worth the call of a kernel
 _MOST_PAIRS = 1 << 20  # made at a time where ranges are written out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class Course:
     """Stamps of one kind: `highest` up to each position, `lowest` from each position on."""
 
@@ -54,7 +53,7 @@ class Course:
         return Course(highest, highest if self.goes_up else self.lowest[:stop])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class Courses:
     """The course of the times and, where windows count tuples, of every stream's counts."""
 
@@ -71,7 +70,7 @@ class Courses:
         return Courses(self.times.before(stop), tuple(own.before(stop) for own in self.seen))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class Ranges:
     """For each probing tuple, the positions from `starts` up to `stops` that its partners can lie in.
 
@@ -116,35 +115,25 @@ def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldes
     the first says where the range starts, the second where it stops.
     """
     own, other = side, 1 - side
+    back, ahead = -rule.lengths[other], rule.lengths[own]
     if rule.counted[other]:
         low = courses.seen[other]
-        starts = _places(low.highest, probing.seen[other] - rule.lengths[other], "left")
+        starts = _places(low.highest, probing.seen[other], back, oldest, right=False)
     else:
         low = courses.times
-        starts = _places(low.highest, probing.times - rule.lengths[other], "right")
+        starts = _places(low.highest, probing.times, back, oldest, right=True)
     if rule.counted[own]:
         high = courses.seen[own]
-        stops = _places(high.lowest, probing.seen[own] + rule.lengths[own], "right")
+        stops = _places(high.lowest, probing.seen[own], ahead, 0, right=True)
     else:
         high = courses.times
-        stops = _places(high.lowest, probing.times + rule.lengths[own], "left")
-    return Ranges(np.maximum(starts, oldest), stops, low.goes_up and high.goes_up)
+        stops = _places(high.lowest, probing.times, ahead, 0, right=False)
+    return Ranges(starts, stops, low.goes_up and high.goes_up)
 
 
-def _places(course: Stamped, bounds: Stamped, side: Literal["left", "right"]) -> Stamped:
-    """Where each bound belongs in a column that never goes down; most often all belong in one place."""
-    if not len(bounds):
-        return np.empty(0, np.int64)
-    rising = goes_up(bounds)
-    least, most = (bounds[0], bounds[-1]) if rising else (bounds.min(), bounds.max())
-    first, last = course.searchsorted(least, side), course.searchsorted(most, side)
-    if first == last:
-        return np.full(len(bounds), first)
-    if rising and len(bounds) > _MANY and last - first <= _NEAR * len(bounds):
-        places: Stamped = np.empty(len(bounds), np.int64)
-        course, bounds = np.ascontiguousarray(course), np.ascontiguousarray(bounds)
-        words = course.ctypes.data, int(first), int(last), bounds.ctypes.data, places.ctypes.data, len(bounds)
-        place_kernel(side == "right")(*words)
-        return places
-    places = first + course[first:last].searchsorted(bounds, side)
+def _places(course: Stamped, stamps: Stamped, shift: int, oldest: int, *, right: bool) -> Stamped:
+    """Where stamps, each with a shift added, belong in a column that never goes down; `oldest` at the least."""
+    course, stamps = np.ascontiguousarray(course), np.ascontiguousarray(stamps)
+    places: Stamped = np.empty(len(stamps), np.int64)
+    place_kernel(right)(address(course), len(course), address(stamps), len(stamps), shift, oldest, address(places))
     return places

@@ -19,7 +19,7 @@ from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.course import Courses, Pairs, Positions, Ranges, reach
 from handfast.kernels.filters import Filters
 from handfast.kernels.sizes import USUAL, KernelSizes, Vectors
-from handfast.kernels.values import addresses
+from handfast.kernels.values import address, addresses
 from handfast.spec.expression import Expr, number_literals
 
 _SPAN = 1 << 30  # inner tuples of a call: the distances that it writes have 32 bits
@@ -109,7 +109,8 @@ class PairKernels:
         tile = self._tiles[1 - outer]
         vectors = self._vectors_for(len(outers))
         least = tile * vectors.block
-        capacity = max(self._sizes.sample, least)
+        # beyond what is to be found, for the kernel stops where there is no room for a whole tile of it
+        capacity = self._sizes.sample + least
         form = Form.RARE
         state = np.array([start, 0, 0, 0], np.int64)
         while state[0] < stop:
@@ -120,10 +121,10 @@ class PairKernels:
             kernel = self._scan_kernel(outer, form, nullable, not ranges.exact, vectors)
             found = kernel(
                 *o_tables.words, 0, len(outers), *i_tables.words, base, until, max(len(inners), SPARE),
-                ranges.starts.ctypes.data, ranges.stops.ctypes.data, *self._rule.lengths,
-                literals.ctypes.data, o_out.ctypes.data, i_out.ctypes.data, capacity, state.ctypes.data,
+                address(ranges.starts), address(ranges.stops), *self._rule.lengths,
+                address(literals), address(o_out), address(i_out), capacity, address(state),
             )  # fmt: skip
-            capacity = max(self._sizes.pairs, least)
+            capacity = self._sizes.pairs + least
             form = Form.DENSE if state[2] * self._sizes.rare > state[3] else Form.RARE
             if found:
                 yield o_out[:found].astype(np.int64), np.add(i_out[:found], base, dtype=np.int64)
@@ -136,7 +137,7 @@ class PairKernels:
         r_tables, s_tables = _Tables(r, nullable), _Tables(s, nullable)
         kept = kernel(
             *r_tables.words, *s_tables.words, *self._rule.lengths,
-            literals.ctypes.data, r_at.ctypes.data, s_at.ctypes.data, len(r_at),
+            address(literals), address(r_at), address(s_at), len(r_at),
         )  # fmt: skip
         return self._filtered(r, s, (r_at[:kept], s_at[:kept]))
 
@@ -167,7 +168,7 @@ class TupleKernel:
         truth, failed = np.empty(count, np.uint8), np.empty(count, np.uint8)
         out, out_failed = addresses([truth]), addresses([failed])
         words = (values, statuses, literals, out, out_failed)
-        self._kernel()(*(word.ctypes.data for word in words), count)
+        self._kernel()(*(address(word) for word in words), count)
         held: NDArray[np.bool_] = (truth != 0) & (failed == 0)
         if self._filters:
             places = np.flatnonzero(held)
@@ -184,5 +185,5 @@ class _Tables:
         zeros = np.zeros(len(columns) if nullable else 0, np.uint8)
         self._statuses = [status if status is not None else zeros for status in columns.statuses]
         self._tables = addresses([*columns.values, *self._statuses, columns.times, *columns.seen])
-        first, each = self._tables.ctypes.data, 8 * len(columns.values)
+        first, each = address(self._tables), 8 * len(columns.values)
         self.words = first, first + each, first + 2 * each

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from handfast.flow.block import Block
 from handfast.flow.fixed import BITS, fixed_width
 from handfast.kernels.compiler.gathering import gather_kernel, owner_kernel
+from handfast.kernels.values import address
 
 _PAGES = 1 << 12  # about how many pages the positions are cut into
 
@@ -38,19 +39,19 @@ class Blocks:
             return None
         pages, bits, starts = self._pages
         owners = np.empty(len(positions), np.int32)
-        words = pages.ctypes.data, bits, starts.ctypes.data, positions.ctypes.data, owners.ctypes.data
+        words = address(pages), bits, address(starts), address(positions), address(owners)
         owner_kernel()(*words, len(positions))
         return owners
 
     def take(self, place: int, owners: Owners | None, positions: Positions) -> pa.Array:
         """The values of a column at these positions; `positions` lie side by side in memory."""
-        type_ = self.blocks[0].batch.schema.types[place]
+        type_ = self.blocks[0].batch.schema.field(place).type
         width, bases = fixed_width(type_), self._bases(place)
         assert width is not None and bases is not None, "only what can be taken is asked for"
         out = np.empty(len(positions) * max(1, width), np.uint8)
-        of_places = owners.ctypes.data if owners is not None else 0
+        of_places = address(owners) if owners is not None else 0
         kernel = gather_kernel(width, owners is not None)
-        kernel(bases.ctypes.data, of_places, positions.ctypes.data, out.ctypes.data, len(positions))
+        kernel(address(bases), of_places, address(positions), address(out), len(positions))
         values = np.packbits(out, bitorder="little") if width == BITS else out
         return pa.Array.from_buffers(type_, len(positions), [None, pa.py_buffer(values)])
 
@@ -58,7 +59,7 @@ class Blocks:
         """By block, where a column would begin if the block began at position 0; None if some cannot be taken."""
         if place not in self._known:
             bases = [block.bases[place] for block in self.blocks]
-            width = fixed_width(self.blocks[0].batch.schema.types[place])
+            width = fixed_width(self.blocks[0].batch.schema.field(place).type)
             can = width is not None and None not in bases
             self._known[place] = np.array(bases, np.int64) - self.starts * max(1, width or 0) if can else None
         return self._known[place]

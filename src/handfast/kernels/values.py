@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from handfast.kernels.compiler.codegen import ERROR_STATUS, LITERAL_BYTES, NULL_STATUS
@@ -95,6 +96,12 @@ def literal_buffer(literals: tuple[Literal, ...], strings: StringTable, *, order
     return np.frombuffer(bytes(buffer) or b"\0", np.uint8)
 
 
+def address(array: NDArray[Any]) -> int:
+    """Where an array's data lie, side by side: a kernel takes it so."""
+    place: int = pa.py_buffer(array).address  # in a fraction of the time that `ctypes.data` takes
+    return place
+
+
 def addresses(arrays: Sequence[Array]) -> NDArray[np.int64]:
     """The addresses of the arrays' data, as a kernel takes them."""
-    return np.array([array.ctypes.data for array in arrays] or [0], np.int64)
+    return np.array([address(array) for array in arrays] or [0], np.int64)

@@ -110,9 +110,10 @@ def test_an_index_finds_what_the_definition_finds(seed: int, local_join: str, mo
     rng = random.Random(seed)
     on = PREDICATES[seed % len(PREDICATES)]
     for module, name, size in (
-        *((panes, "_SMALLEST", 4), (panes, "_BASIC", rng.choice([4, 30])), (panes, "_LEAST", 7), (panes, "_RUNS", 40)),
+        *((pane, "_SMALLEST", 4), (panes, "_BASIC", rng.choice([4, 30])), (panes, "_LEAST", 7), (panes, "_RUNS", 40)),
         *(
             (panes, "_FEW", 3),
+            (panes, "_FEW_RUNS", rng.choice([0, 1 << 12])),
             (panes, "_IN_CACHE", 3),
             (pane, "CHUNK", 5),
             (hashed, "_FAR", 200),

@@ -21,13 +21,14 @@ class Fitting:
         self._wanted = wanted
         self._wide = wide_schema(wanted)
         self._same = self._wide == wanted
+        self._primitive = all(map(pa.types.is_primitive, self._wide.types))
         # a dictionary may have NULL among its values: every one is looked at
         self._as_they_are = not any(map(pa.types.is_dictionary, wanted.types))
 
     def __call__(self, rows: Any) -> pa.RecordBatch:
         """A batch of rows that are given as Arrow, pandas or Polars; in memory of its own."""
         fits = self._fitting(rows) if self._as_they_are else None
-        return copied(fits if fits is not None else self._cast(rows))
+        return copied(fits if fits is not None else self._cast(rows), whole=self._primitive)
 
     def _fitting(self, rows: Any) -> pa.RecordBatch | None:
         """The batch as it is given, with wide text, where nothing else has to change; else None."""
@@ -62,9 +63,12 @@ class Fitting:
             raise SpecError(f"A batch of stream {stream!r} does not fit its schema: {error}") from None
 
 
-def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same values in memory of their own: who pushed them may go on writing to theirs."""
-    if all(map(pa.types.is_primitive, batch.schema.types)):
+def copied(batch: pa.RecordBatch, *, whole: bool = False) -> pa.RecordBatch:
+    """The same values in memory of their own: who pushed them may go on writing to theirs.
+
+    It is done for the `whole` batch in one call where all of its types are primitive.
+    """
+    if whole:
         return pa.concat_batches([batch, batch.slice(0, 0)])  # of two batches Arrow makes a new one
     columns = [
         pa.concat_arrays([column, column.slice(0, 0)])

@@ -15,7 +15,7 @@ from handfast.kernels.compiler.native import Native, load
 I32 = ir.IntType(32)
 _ONE, _ZERO = ir.Constant(I64, 1), ir.Constant(I64, 0)
 
-_GATHER_WORDS, _OWNER_WORDS, _PLACE_WORDS = 5, 6, 6
+_GATHER_WORDS, _OWNER_WORDS, _PLACE_WORDS = 5, 6, 7
 
 
 @cache
@@ -71,28 +71,43 @@ def owner_kernel() -> Native:
 
 @cache
 def place_kernel(right: bool) -> Native:
-    """Where bounds that never go down belong in a column that never goes down: before its equals, or behind them.
+    """Where bounds belong in a column that never goes down: before its equals, or behind them if `right`.
 
-    Words: the column, where the first belongs at the earliest and the last at the latest, bounds, where to write, how
-    many.
+    Words: the column, its length, the numbers that are bounds once a shift was added to each, how many, the shift,
+    below which place none is said to belong, where to write.
     """
     function, b = _function("places", _PLACE_WORDS)
-    column, first, last, bounds, out, count = function.args
-    place = b.alloca(I64)
-    b.store(first, place)
+    column, length, numbers, count, shift, oldest, out = function.args
+    before, low, high, step = (b.alloca(I64) for _ in range(4))
+    for place in (before, low):
+        b.store(_ZERO, place)
+
+    def now(place: ir.Value) -> ir.Value:
+        return b.load(place, typ=I64)
+
     with Loop(b, _ZERO, count, _ONE) as loop:
-        bound = read(b, bounds, I64, loop.position)
+        bound = b.add(read(b, numbers, I64, loop.position), shift)
 
-        def goes_on() -> ir.Value:
-            at = b.load(place, typ=I64)
-            inside = b.icmp_signed("<", at, last)
-            safe = b.select(inside, at, first)
-            below = b.icmp_signed("<=" if right else "<", read(b, column, I64, safe), bound)
-            return b.and_(inside, below)
+        def is_before(at: ir.Value) -> ir.Value:
+            return b.icmp_signed("<=" if right else "<", read(b, column, I64, at), bound)
 
-        with While(b, goes_on):
-            b.store(b.add(b.load(place, typ=I64), _ONE), place)
-        write(b, out, loop.position, b.load(place, typ=I64))
+        # where the last one belongs is near, most often; it is sought from there on in steps that double
+        b.store(b.select(b.icmp_signed("<", bound, now(before)), _ZERO, now(low)), low)
+        b.store(bound, before)
+        b.store(now(low), high)
+        b.store(_ONE, step)
+        with While(b, lambda: b.icmp_signed("<", now(high), length), lambda: is_before(now(high))):
+            b.store(b.add(now(high), _ONE), low)
+            b.store(b.add(now(high), now(step)), high)
+            b.store(b.shl(now(step), _ONE), step)
+        b.store(b.select(b.icmp_signed("<", now(high), length), now(high), length), high)
+        with While(b, lambda: b.icmp_signed("<", now(low), now(high))):
+            middle = b.lshr(b.add(now(low), now(high)), _ONE)
+            passed = is_before(middle)
+            b.store(b.select(passed, b.add(middle, _ONE), now(low)), low)
+            b.store(b.select(passed, now(high), middle), high)
+        least = b.icmp_signed("<", now(low), oldest)
+        write(b, out, loop.position, b.select(least, oldest, now(low)))
     b.ret(_ZERO)
     return load(function.module, {"places": _PLACE_WORDS})["places"]
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import sha256
 from threading import Lock
-from weakref import WeakKeyDictionary
 
 import llvmlite
 from llvmlite import binding, ir
@@ -18,7 +17,6 @@ from handfast.kernels.target import Target, host
 
 Native = Callable[..., int]
 
-_addresses: WeakKeyDictionary[Native, int] = WeakKeyDictionary()
 _COMPILING = Lock()  # LLVM is not for several threads at a time
 
 
@@ -33,7 +31,7 @@ def load(module: ir.Module, signatures: dict[str, int], target: Target | None = 
 
 def address_of(native: Native) -> int:
     """Where the code of a function lies, for machine code that calls it; alive as long as the function is."""
-    return _addresses[native]
+    return ctypes.cast(native, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=512)
@@ -50,9 +48,8 @@ def _load(text: str, signatures: tuple[tuple[str, int], ...], target: Target) ->
     functions: dict[str, Native] = {}
     for name, words in signatures:
         address = engine.get_function_address(name)
-        native = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * words)(address)
-        functions[name] = _keeping(native, engine)
-        _addresses[functions[name]] = address
+        native = functions[name] = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * words)(address)
+        native.engine = engine  # type: ignore[attr-defined] # owns the code: it lives as long as the function
     return functions
 
 
@@ -88,13 +85,3 @@ def _architecture() -> binding.Target:
 def _machine(target: Target) -> binding.TargetMachine:
     """A target machine for one engine, which owns it and frees it: two engines must not share one."""
     return _architecture().create_target_machine(cpu=target.cpu, features=target.features, opt=3, jit=True)
-
-
-def _keeping(native: Native, engine: object) -> Native:
-    """The function, holding on to the engine that owns its code."""
-
-    def call(*words: int) -> int:
-        assert engine is not None
-        return native(*words)
-
-    return call

@@ -28,7 +28,7 @@ FINE = 4  # cells in the width of a band where they lie side by side
 BucketRange = tuple[NDArray[np.int64], NDArray[np.int64]]  # by tuple, the first bucket and the last
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class BandKeys:
     """The keys of a run of tuples for one band; `dead` ones (NULL or an error) can never match."""
 
@@ -76,6 +76,13 @@ class BandScale:
             width = max(self._high - self._low, 8 * (self._error * reach + least))
             self._width = max(width, _NARROWEST) if width else 1.0
 
+    def only_term(self, side: int) -> tuple[int, int, int] | None:
+        """Where it stands among the inputs, what it is multiplied by, and its limit, if a key is but one integer."""
+        (term, *others) = self._terms[side]
+        if others or not self._exact:
+            return None
+        return term.position, term.sign * self._unit(term), self._term_limit(side, term)
+
     def keys(self, side: int, columns: Columns) -> BandKeys:
         """The keys of tuples on one side of the band."""
         count = len(columns)
@@ -97,25 +104,29 @@ class BandScale:
 
     def _exact_keys(self, side: int, columns: Columns, dead: NDArray[np.bool_]) -> BandKeys:
         total = np.zeros(len(columns), np.int64)
-        wild = np.zeros(len(columns), np.bool_)
+        wild: NDArray[np.bool_] | None = None
         for term in self._terms[side]:
-            unit = 10 ** (self._scale - term.type.scale)
-            limit = self._term_limit(side, term)
+            unit, limit = self._unit(term), self._term_limit(side, term)
             values = columns.values[term.position]
             if values.dtype.kind != "V" and len(values) and -limit <= int(values.min()) <= int(values.max()) <= limit:
                 total += term.sign * unit * values.astype(np.int64, copy=False)
                 continue
             number, outside = _as_integers(values)
-            wild |= outside | (number > limit) | (number < -limit)
+            outside |= (number > limit) | (number < -limit)
+            wild = outside if wild is None else wild | outside
             total += term.sign * unit * np.where(wild, 0, number)
-        if not np.count_nonzero(wild):
-            return BandKeys(total, dead, wild)
+        if wild is None:
+            return BandKeys(total, dead, np.zeros(len(columns), np.bool_))
         return BandKeys(np.where(wild, 0, total), dead, wild & ~dead)
 
     def _term_limit(self, side: int, term: _Term) -> int:
         """What a term may be so that the sum of all is small enough."""
+        return self._limit // (len(self._terms[side]) * self._unit(term))
+
+    def _unit(self, term: _Term) -> int:
+        """How many units of the keys a term's integer counts for."""
         unit: int = 10 ** (self._scale - term.type.scale)
-        return self._limit // (len(self._terms[side]) * unit)
+        return unit
 
     def buckets(self, keys: BandKeys) -> NDArray[np.int64]:
         """The bucket that each tuple lies in."""
@@ -128,14 +139,22 @@ class BandScale:
 
     def bounds(self, side: int, keys: BandKeys) -> tuple[NDArray[Any], NDArray[Any]]:
         """The least and the greatest key that partners on the other side can have."""
+        low, high = self.away(side)
+        return keys.keys + low, keys.keys + high
+
+    def away(self, side: int) -> tuple[float, float]:
+        """How far from a tuple's key those of partners on the other side can be: from the first to the second."""
         low, high = (-self._high, -self._low) if side == 0 else (self._low, self._high)
-        slack = 0 if self._exact else self._width / 2
-        return keys.keys + low - slack, keys.keys + high + slack
+        return (low, high) if self._exact else (low - self._width / 2, high + self._width / 2)
 
     def cells(self, keys: NDArray[Any], per_width: int = 1) -> NDArray[np.int64]:
         """Keys as numbers of cells, of which so many are as wide as the band: a greater key has no lower number."""
-        cells: NDArray[np.int64] = np.floor(keys * (per_width / self._width)).astype(np.int64)
+        cells: NDArray[np.int64] = np.floor(keys * self.per_key(per_width)).astype(np.int64)
         return cells
+
+    def per_key(self, per_width: int = 1) -> float:
+        """By how much the number of a cell grows with a key that is greater by 1."""
+        return per_width / self._width
 
     def _floor(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         buckets: NDArray[np.int64] = np.floor_divide(keys, self._width).astype(np.int64)

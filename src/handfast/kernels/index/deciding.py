@@ -15,7 +15,7 @@ from handfast.kernels.compiler.runs import LANES, run_kernel
 from handfast.kernels.course import Pairs, Ranges
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.strings import StringTable
-from handfast.kernels.values import Array, Status, addresses, literal_buffer
+from handfast.kernels.values import Array, Status, address, addresses, literal_buffer
 from handfast.spec.expression import Column, Expr, Literal, conjunction, number_literals, walk
 
 _RUNS = 1 << 15  # that there is room for four times, at first
@@ -39,8 +39,8 @@ class Stored(Protocol):
         ...
 
     @property
-    def statuses(self) -> list[Status | None]:
-        """By column, which values are NULL or errors."""
+    def nullable(self) -> bool:
+        """Whether some of their values are NULL or errors."""
         ...
 
     def status_words(self, zeros: Status) -> list[int]:
@@ -59,12 +59,12 @@ class Room:
     def __init__(self, capacity: int, runs: int = 4 * _RUNS) -> None:
         self.capacity = max(capacity, LANES)
         self.places, self.numbers = np.empty(self.capacity, np.int64), np.empty(self.capacity, np.int64)
-        self.out = self.places.ctypes.data, self.numbers.ctypes.data
+        self.out = address(self.places), address(self.numbers)
         self._make(runs)
 
     def _make(self, count: int) -> None:
         self.runs = [np.empty(count, np.uint32) for _ in range(4)]
-        self.words = [own.ctypes.data for own in self.runs]
+        self.words = [address(own) for own in self.runs]
 
     def grow(self) -> None:
         """Make room for twice as many runs."""
@@ -116,17 +116,17 @@ class Deciding:
         """
         own = self._known[1 - self._side]
         values, statuses = [columns.values[k] for k in own], [columns.statuses[k] for k in own]
-        nullable = any(status is not None for status in statuses) or any(
-            status is not None for one in stored for status in one.statuses
-        )
-        longest = max(len(columns), *(len(one) + LANES for one in stored)) if nullable else 0
-        zeros = np.zeros(longest, np.uint8)
-        filled = [zeros if status is None else status for status in statuses]
-        probing = addresses([*values, *filled])
-        words = np.array([[*one.value_words, *one.status_words(zeros)] for one in stored], np.int64)
-        first = probing.ctypes.data
-        before = first, first + 8 * len(values), words.ctypes.data, words.shape[1]
-        after = ranges.starts.ctypes.data, ranges.stops.ctypes.data, self._literals.ctypes.data
+        nullable = any(status is not None for status in statuses) or any(one.nullable for one in stored)
+        filled: list[Array] = []
+        rows = [one.value_words for one in stored]
+        if nullable:  # else no kernel reads any status
+            zeros = np.zeros(max(len(columns), *(len(one) + LANES for one in stored)), np.uint8)
+            filled = [zeros if status is None else status for status in statuses]
+            rows = [[*row, *one.status_words(zeros)] for row, one in zip(rows, stored, strict=True)]
+        probing, words = addresses([*values, *filled]), np.array(rows, np.int64)
+        first = address(probing)
+        before = first, first + 8 * len(values), address(words), words.shape[1]
+        after = address(ranges.starts), address(ranges.stops), address(self._literals)
         kernels = self.kernels(nullable)
         found = 0
         for cut, count in chunks:
@@ -134,11 +134,12 @@ class Deciding:
                 if begin == end:
                     continue
                 state = np.array([begin, -1, 0, 0], np.int64)
-                word = state.ctypes.data
-                while state[0] < end:
+                word = address(state)
+                while begin < end:
                     state[2:] = room.out[0] + 8 * found, room.out[1] + 8 * found
-                    found += kernel(*before, *room.words, int(state[0]), end, *after, room.capacity - found, word)
-                    if state[0] < end:
+                    found += kernel(*before, *room.words, begin, end, *after, room.capacity - found, word)
+                    begin = int(state[0])
+                    if begin < end:
                         yield room.places[:found], room.numbers[:found]
                         found = 0
         if found:

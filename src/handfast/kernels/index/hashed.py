@@ -132,7 +132,7 @@ class HashIndex:
 
     def candidates(self, keys: HashKeys, ranges: Ranges) -> Iterator[Pairs]:
         some = ranges.starts < ranges.stops
-        order: Positions = np.flatnonzero(some if keys.alive else some & ~keys.dead)
+        (order,) = (some if keys.alive else some & ~keys.dead).nonzero()
         if not len(order):
             return
         room = self._rooms.pop() if self._rooms else _Room(self._capacity)

@@ -17,7 +17,7 @@ Numbers = NDArray[np.uint64]
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class ConditionKeys:
     """The keys of a run of tuples of one stream.
 
@@ -44,12 +44,12 @@ class KeyMaker:
         """The keys of tuples of this stream."""
         groups, dead = equal_keys(columns, self._positions)
         wild = np.zeros(len(columns), np.bool_)
-        bands = tuple(scale.keys(self._side, columns) for scale in self.scales)
+        bands = tuple([scale.keys(self._side, columns) for scale in self.scales])
         for band in bands:
             dead |= band.dead
             wild |= band.wild
         wild &= ~dead
-        return ConditionKeys(groups, bands, ~dead & ~wild, wild, dead)
+        return ConditionKeys(groups, bands, ~(dead | wild), wild, dead)
 
 
 def equal_keys(columns: Columns, positions: list[int]) -> tuple[Numbers, NDArray[np.bool_]]:

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handfast.kernels.index.bands import FINE
+from handfast.kernels.compiler.runs import LANES
 from handfast.kernels.index.deciding import roomy
 from handfast.kernels.index.keys import Numbers
-from handfast.kernels.values import Array, Status
+from handfast.kernels.values import Array, Status, address
 
 CHUNK = 1 << 13  # tuples that a merge goes on by at a time
 
-_PER_CELL = 2  # tuples in a cell on average
-_COARSE = FINE.bit_length() - 1  # lowest bits of a column that may be left out: a cell is as wide as the band then
-_MOST_STRIPES = 24  # bits
-_SAMPLE = 1 << 10  # tuples by which the stripes are counted
-_HALF = np.uint64(0xFFFFFFFF)
+FAN = 4  # so many neighbouring panes of one size become one
+_SMALLEST = 256  # tuples of a pane of the lowest size
 
 Places = NDArray[np.int32]
 
@@ -36,26 +33,12 @@ class Grid:
     coarse: int
 
     @staticmethod
-    def of(codes: Sequence[Numbers]) -> Grid:
-        """The grid for tuples with these codes: as many stripes as there seem to be, the other bits for columns.
-
-        Columns are as narrow as there is room for them all; where there is none, far ones share a cell.
-        """
+    def of(loops: ModuleType, codes: Sequence[Numbers]) -> Grid:
+        """The grid for tuples with these codes."""
         total = sum(map(len, codes))
-        cells = max(0, (total // _PER_CELL).bit_length() - 1)
-        samples = [own[:: max(1, total // _SAMPLE)] for own in codes]
-        sample = samples[0] if len(samples) == 1 else np.concatenate(samples)
-        stripe = sample >> np.uint64(32)
-        alike = np.count_nonzero(stripe == stripe[0]) == len(stripe)  # most often there is one stripe
-        distinct = 1 if alike else len(np.unique(stripe))
-        many = 1 < distinct and 2 * distinct > len(sample)
-        stripes = cells if many else min(cells, (distinct - 1).bit_length())
-        columns = (sample & _HALF).astype(np.uint32).view(np.int32)
-        least, most = int(columns.min()), int(columns.max())
-        needed = [((most >> coarse) - (least >> coarse)).bit_length() for coarse in range(_COARSE + 1)]
-        coarse = next((k for k, bits in enumerate(needed) if bits <= cells - stripes), _COARSE)
-        bits = min(cells - stripes, needed[coarse])
-        return Grid(min(cells - bits, _MOST_STRIPES) if distinct > 1 else 0, bits, coarse)
+        step = max(1, total // loops.SAMPLE)
+        sample = codes[0] if len(codes) == 1 and step == 1 else np.concatenate([own[::step] for own in codes])
+        return Grid(*loops.grid(sample, total))
 
     @property
     def cells(self) -> int:
@@ -66,7 +49,7 @@ class Grid:
         return self.stripes, self.columns, self.coarse
 
 
-@dataclass(frozen=True)
+@dataclass  # made for every push: one that is frozen takes several times as long to make
 class Pane:
     """Tuples with the numbers from `first` up to `end`, by cell, and in a cell in the order of their numbers.
 
@@ -86,14 +69,22 @@ class Pane:
         return len(self.codes)
 
     @cached_property
+    def size(self) -> int:
+        """The size on a scale of powers of the fan."""
+        size, limit = 0, _SMALLEST
+        while len(self) > limit:
+            size, limit = size + 1, limit * FAN
+        return size
+
+    @cached_property
     def cell_words(self) -> list[int]:
         """What the search of runs reads."""
-        return [self.offsets.ctypes.data, *self.grid.words, self.first, self.end]
+        return [address(self.offsets), *self.grid.words, self.first, self.end]
 
     @cached_property
     def value_words(self) -> list[int]:
         """What the kernel reads, but for the statuses."""
-        return [self.first, self.positions.ctypes.data, *(value.ctypes.data for value in self.values)]
+        return [self.first, address(self.positions), *(address(value) for value in self.values)]
 
     @property
     def unsorted(self) -> Source:
@@ -105,11 +96,15 @@ class Pane:
         """Its tuples in the order of their positions."""
         return self.unsorted.take(np.argsort(self.positions[: len(self)]))
 
+    @cached_property
+    def nullable(self) -> bool:
+        return any(status is not None for status in self.statuses)
+
     def status_words(self, zeros: Status) -> list[int]:
-        return [(zeros if status is None else status).ctypes.data for status in self.statuses]
+        return [address(zeros if status is None else status) for status in self.statuses]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class Source:
     """Tuples that a pane is made of; a number is `first` plus the position."""
 
@@ -133,7 +128,7 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
     """Make a pane of neighbouring sources by a counting sort, bit by bit: each step tells of how many tuples it was."""
     codes = [source.codes for source in sources]
     total = sum(map(len, codes))
-    grid = Grid.of(codes)
+    grid = Grid.of(loops, codes)
     offsets = np.zeros(grid.cells + 1, np.uint32)
     for own in codes:
         for start in range(0, len(own), CHUNK):
@@ -170,11 +165,12 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
     return pane
 
 
-def at_once(work: Generator[int, None, Pane]) -> Pane:
-    """The pane, made in one go."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            pane: Pane = done.value
-            return pane
+def at_once(loops: ModuleType, source: Source, first: int, end: int) -> Pane:
+    """A pane of neighbouring tuples, made in one go."""
+    count = len(source.codes)
+    offsets, codes = np.empty(count // loops.PER_CELL + 2, np.uint32), np.empty(count, np.uint64)
+    order, positions = np.empty(count + LANES, np.int64), np.empty(count + LANES, np.int32)
+    grid = loops.in_order(source.codes, source.positions, source.first - first, offsets, order, codes, positions)
+    statuses = [None if status is None else status[order] for status in source.statuses]
+    values = [value[order] for value in source.values]
+    return Pane(first, end, Grid(*grid), offsets, codes, positions, values, statuses)

@@ -9,12 +9,91 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit  # type: ignore[attr-defined]
 
+from handfast.kernels.index.bands import FINE
 from handfast.kernels.index.walking import words_at
 
 # a pane's words, in this order: where its offsets are, then bits of stripes, bits of columns, lowest bits left out,
 # first number and end of its numbers
 FIELDS = 6
+PER_CELL = 2  # tuples in a cell on average
+SAMPLE = 1 << 10  # tuples by which the stripes are counted
+_COARSE = FINE.bit_length() - 1  # lowest bits of a column that may be left out: a cell is as wide as the band then
+_MOST_STRIPES = 24  # bits
 _HALF = np.uint64(0xFFFFFFFF)
+
+
+@njit(cache=True, nogil=True)
+def probing(present, starts, stops, order):  # type: ignore[no-untyped-def]
+    """Write which tuples are present and have a range; how many they are, and how many tuples their ranges have."""
+    n, reached = 0, 0
+    for k in range(present.shape[0]):
+        if present[k] and starts[k] < stops[k]:
+            order[n] = k
+            n += 1
+            reached += stops[k] - starts[k]
+    return n, reached
+
+
+@njit(cache=True, nogil=True)
+def cells(groups, keys, below, above, scale, codes, stripe, stripes, low, high):  # type: ignore[no-untyped-def]
+    """Where tuples with these keys of a band lie, and where their partners can: in the stripe of their group.
+
+    Partners have keys from `below` to `above` away; `scale` makes a key the number of a cell.
+    """
+    for k in range(keys.shape[0]):
+        group = groups[k] >> np.uint64(32)
+        codes[k] = (group << np.uint64(32)) | (np.uint64(np.int64(np.floor(keys[k] * scale))) & _HALF)
+        stripe[k], stripes[k] = group, 1
+        low[k] = np.int64(np.floor((keys[k] + below) * scale))
+        high[k] = np.int64(np.floor((keys[k] + above) * scale))
+
+
+@njit(cache=True, nogil=True)
+def integer_cells(  # type: ignore[no-untyped-def]
+    values, factor, limit, groups, below, above, scale, codes, stripe, stripes, low, high
+):  # fmt: skip
+    """Where tuples lie whose keys are these integers, each multiplied; False if one of them is beyond the limit."""
+    keys = np.empty(values.shape[0], np.int64)
+    for k in range(values.shape[0]):
+        if not -limit <= values[k] <= limit:
+            return False
+        keys[k] = values[k] * factor
+    cells(groups, keys, below, above, scale, codes, stripe, stripes, low, high)
+    return True
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _bits(number):  # type: ignore[no-untyped-def]
+    """How many bits a number has that is not negative."""
+    bits = 0
+    while number >> bits:
+        bits += 1
+    return bits
+
+
+@njit(cache=True, nogil=True)
+def grid(sample, total):  # type: ignore[no-untyped-def]
+    """The grid for so many tuples, of which a sample has these codes: bits of stripes, of columns, and left out.
+
+    There are as many stripes as there seem to be, and the other bits are for columns. These are as narrow as there is
+    room for them all; where there is none, far ones share a cell.
+    """
+    room = max(0, _bits(total // PER_CELL) - 1)
+    alike = True  # most often there is one stripe
+    least = most = np.int32(sample[0] & _HALF)
+    for code in sample:
+        alike = alike and code >> np.uint64(32) == sample[0] >> np.uint64(32)
+        least, most = min(least, np.int32(code & _HALF)), max(most, np.int32(code & _HALF))
+    distinct = 1
+    if not alike:
+        ordered = np.sort(sample >> np.uint64(32))
+        distinct += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    stripes = room if 1 < distinct and 2 * distinct > sample.shape[0] else min(room, _bits(distinct - 1))
+    coarse = 0
+    while coarse < _COARSE and _bits((most >> coarse) - (least >> coarse)) > room - stripes:
+        coarse += 1
+    bits = min(room - stripes, _bits((most >> coarse) - (least >> coarse)))
+    return min(room - bits, _MOST_STRIPES) if distinct > 1 else 0, bits, coarse
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -38,6 +117,29 @@ def place(codes, stripes, columns, coarse, following, places):  # type: ignore[n
         cell = _cell(codes[k], stripes, columns, coarse)
         places[k] = following[cell]
         following[cell] += 1
+
+
+@njit(cache=True, nogil=True)
+def in_order(codes, positions, shift, offsets, order, own_codes, own_positions):  # type: ignore[no-untyped-def]
+    """Put all tuples of a pane in the order of their cells: where cells begin, which tuple is where, code, position.
+
+    What is written has room for a vector behind the tuples. Returns the grid.
+    """
+    count = codes.shape[0]
+    stripes, columns, coarse = grid(codes[:: max(1, count // SAMPLE)].copy(), count)
+    offsets = offsets[: (1 << (stripes + columns)) + 1]
+    offsets[:] = 0
+    for k in range(count):
+        offsets[_cell(codes[k], stripes, columns, coarse)] += 1
+    for c in range(1, offsets.shape[0]):
+        offsets[c] += offsets[c - 1]
+    for k in range(count - 1, -1, -1):  # from the last one on, so that where a cell ends becomes its start
+        cell = _cell(codes[k], stripes, columns, coarse)
+        offsets[cell] -= 1
+        at = offsets[cell]
+        order[at], own_codes[at], own_positions[at] = k, codes[k], positions[k] + shift
+    order[count:], own_positions[count:] = 0, 0
+    return stripes, columns, coarse
 
 
 @njit(cache=True, nogil=True)

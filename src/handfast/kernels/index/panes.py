@@ -21,13 +21,11 @@ from handfast.kernels.course import Pairs, Positions, Ranges
 from handfast.kernels.index.bands import FINE
 from handfast.kernels.index.deciding import Deciding, Room, decided
 from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
-from handfast.kernels.index.pane import Pane, Source, at_once, building
+from handfast.kernels.index.pane import FAN, Pane, Source, at_once, building
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.index.wild import WildTuples
 from handfast.spec.expression import Expr
 
-_FAN = 4  # so many neighbouring panes of one size become one
-_SMALLEST = 256  # tuples of a pane of the lowest size
 _BASIC = 1 << 8  # tuples that a pane may always have
 _PART = 6  # and otherwise at most this part of what a probing tuple reaches,
 _PART_AT_FIRST = 2  # or this one until something expires: then no pane is in the way of a later one
@@ -35,6 +33,7 @@ _PATIENCE = 16  # so many probes or more go by before panes become much shorter
 _PACE = 4  # tuples that every merge goes on by for each that is inserted
 _LEAST = 1 << 12  # and by so many at the least
 _RUNS = 1 << 15  # that are sought at a time
+_FEW_RUNS = 1 << 12  # for which a call of a kernel of their own takes longer than a look at their ranges
 _IN_CACHE = 1 << 14  # tuples, of which it does not matter in which order they are tried
 _FEW = 64  # probing tuples whose pairs are put in order: people read matches from the oldest to the newest
 _STEP = 0x9E3779B1  # between stripes where equalities spread them: odd, so that no two of them coincide
@@ -43,7 +42,7 @@ _HALF = np.uint64(0xFFFFFFFF)
 Merge = tuple[list[Pane], Generator[int, None, Pane]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class PaneKeys:
     """Where tuples lie, and where partners can lie: in `stripes` stripes from `stripe` on, from `low` to `high`."""
 
@@ -61,7 +60,7 @@ class PaneKeys:
 
     @property
     def some_unplaced(self) -> bool:
-        return bool(self.plain.wild.any())
+        return bool(np.count_nonzero(self.plain.wild))
 
 
 class PaneIndex:
@@ -77,7 +76,10 @@ class PaneIndex:
         self._capacity = capacity
         self._deciding = Deciding(conditions, side)
         self._rooms: list[Room] = []  # of searches that are over; one may begin while another is under way
-        self._striped = len(self._maker.scales) > 1
+        (first, *others) = self._maker.scales
+        self._striped = bool(others)
+        self._away, self._per_key = first.away(side), first.per_key(FINE)
+        self._term = None if others or conditions.equalities else first.only_term(side)
         self._step = np.uint64(_STEP if conditions.equalities else 1)
         self._panes: list[Pane] = []
         self._merges: dict[int, Merge] = {}  # by the size of what is merged
@@ -103,23 +105,42 @@ class PaneIndex:
         return " and ".join(parts), "it proposes candidates; the whole predicate is checked on each, as written"
 
     def keys(self, columns: Columns) -> PaneKeys:
+        if self._term is not None and (quick := self._integer_keys(*self._term, columns)) is not None:
+            return quick
         plain = self._maker.make(columns)
-        step, groups = self._step, plain.groups >> np.uint64(32)
-        (first, own, low, high), *rest = [
-            (scale, keys, *scale.bounds(self._side, keys))
-            for scale, keys in zip(self._maker.scales[:2], plain.bands, strict=False)
-        ]
-        stripe, stripes = groups, np.ones(len(columns), np.int64)
-        at = groups
-        if self._striped:
-            begin = first.cells(low)
-            stripes = first.cells(high) - begin + 1
-            stripe = groups + begin.view(np.uint64) * step
-            at = groups + first.cells(own.keys).view(np.uint64) * step
-            ((first, own, low, high),) = rest
-        columns_at = first.cells(own.keys, FINE).view(np.uint64)
+        return self._striped_keys(plain, columns) if self._striped else self._keys(plain, columns)
+
+    def _integer_keys(self, position: int, factor: int, limit: int, columns: Columns) -> PaneKeys | None:
+        """Where there is one band and the key one integer: the usual keys in one go, unless some tuple has none."""
+        values = columns.values[position]
+        if columns.statuses[position] is not None or values.dtype.kind == "V":
+            return None
+        count = len(columns)
+        none, groups = np.zeros(count, np.bool_), np.zeros(count, np.uint64)
+        places = _places(count)
+        values = values.astype(np.int64, copy=False)
+        if not self._loops.integer_cells(values, factor, limit, groups, *self._away, self._per_key, *places):
+            return None
+        return PaneKeys(ConditionKeys(groups, (), ~none, none, none), *places, columns)
+
+    def _keys(self, plain: ConditionKeys, columns: Columns) -> PaneKeys:
+        """Where there is one band."""
+        places = _places(len(columns))
+        self._loops.cells(plain.groups, plain.bands[0].keys, *self._away, self._per_key, *places)
+        return PaneKeys(plain, *places, columns)
+
+    def _striped_keys(self, plain: ConditionKeys, columns: Columns) -> PaneKeys:
+        """Where there are two bands: the first says the stripe, the other one the column."""
+        (first, second, *_), (across, along, *_) = self._maker.scales, plain.bands
+        groups, (low, high) = plain.groups >> np.uint64(32), first.bounds(self._side, across)
+        begin = first.cells(low)
+        stripes = first.cells(high) - begin + 1
+        stripe = groups + begin.view(np.uint64) * self._step
+        at = groups + first.cells(across.keys).view(np.uint64) * self._step
+        columns_at = second.cells(along.keys, FINE).view(np.uint64)
         codes = (at << np.uint64(32)) | (columns_at & _HALF)
-        return PaneKeys(plain, codes, stripe, stripes, first.cells(low, FINE), first.cells(high, FINE), columns)
+        low, high = (second.cells(bound, FINE) for bound in second.bounds(self._side, along))
+        return PaneKeys(plain, codes, stripe, stripes, low, high, columns)
 
     def reserve(self, count: int) -> None:
         pass  # a pane has the room of its own tuples
@@ -128,9 +149,10 @@ class PaneIndex:
         present, columns = keys.plain.present, keys.columns
         count = len(present)
         self._wild.insert(keys.plain)
-        some = slice(None) if present.all() else np.flatnonzero(present)
-        positions = np.arange(count)[some]
+        every = np.count_nonzero(present) == count
+        positions = np.arange(count) if every else np.flatnonzero(present)
         if len(positions):
+            some = slice(None) if every else positions
             source = Source(self._stop, keys.codes[some], positions, *self._deciding.read(columns, some))
             self._panes += self._pieces(source, self._stop + count)
         self._stop += count
@@ -145,12 +167,12 @@ class PaneIndex:
         self._wild.drop(count)
 
     def candidates(self, keys: PaneKeys, ranges: Ranges) -> Iterator[Pairs]:
-        some = keys.plain.present & (ranges.starts < ranges.stops)
-        order: Positions = np.flatnonzero(some)
-        if not len(order) or not self._panes:
+        order: Positions = np.empty(len(ranges.starts), np.int64)
+        count, reached = self._loops.probing(keys.plain.present, ranges.starts, ranges.stops, order)
+        if not count or not self._panes:
             return
-        sizes = ranges.sizes[order]
-        self._fit(int(sizes.mean()))
+        order = order[:count]
+        self._fit(reached // count)
         live = self._stop - self._oldest
         if len(order) > _FEW and self._longest * _PART > live > _IN_CACHE:  # neighbours try the same cells
             order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
@@ -179,20 +201,23 @@ class PaneIndex:
     def _pieces(self, source: Source, end: int) -> Iterator[Pane]:
         """Panes of neighbouring tuples, none longer than it may be."""
         first, longest = source.first, self._longest if self._reach is not None else end - source.first
+        if end - first <= longest:
+            yield at_once(self._loops, source, first, end)
+            return
         for start in range(first, end, longest):
             stop = min(start + longest, end)
             a, z = np.searchsorted(source.positions, [start - first, stop - first])
             if a < z:
-                yield at_once(building(self._loops, [source.part(int(a), int(z))], start, stop))
+                yield at_once(self._loops, source.part(int(a), int(z)), start, stop)
 
     def _fit(self, size: int) -> None:
         """Cut panes that are much longer than what probing tuples reach."""
         before = self._reach or 0
         # it falls slowly: one push that reaches little must not cut what the next ones search
         self._reach = max(size, before - before // _PATIENCE - 1)
-        most = _FAN * self._longest
-        if any(pane.end - pane.first > most for pane in self._panes):
-            cut = {id(pane) for pane in self._panes if pane.end - pane.first > most}
+        most = FAN * self._longest
+        cut = {id(pane) for pane in self._panes if pane.end - pane.first > most}
+        if cut:
             self._merges = {size: own for size, own in self._merges.items() if not cut & {id(p) for p in own[0]}}
             self._panes = [
                 piece
@@ -230,17 +255,16 @@ class PaneIndex:
 
         They are so many that they come to the next size, or as many as come to about the length that panes may have.
         """
-        end = len(self._panes)
+        panes, longest, end = self._panes, self._longest, len(self._panes)
         while end > 1:
-            size = _size(len(self._panes[end - 1]))
+            size = panes[end - 1].size
             start = end - 1
-            while start and end - start < _FAN and _size(len(self._panes[start - 1])) == size:
+            while start and end - start < FAN and panes[start - 1].size == size:
                 start -= 1
-            run = self._panes[start:end]
-            long = run[-1].end - run[0].first
-            whole = len(run) == _FAN or (len(run) > 1 and 2 * long > self._longest)
-            if whole and size not in self._merges and long <= self._longest:
-                return size, run
+            long = panes[end - 1].end - panes[start].first
+            whole = end - start == FAN or (end - start > 1 and 2 * long > longest)
+            if whole and size not in self._merges and long <= longest:
+                return size, panes[start:end]
             end -= 1
         return None
 
@@ -275,12 +299,11 @@ class _Search:
                 room.grow()
             else:
                 first = stop
-                yield int(cut[0]), count
+                yield int(cut[0]) if count > _FEW_RUNS else 0, count  # all by one call, and each looked at in its range
 
 
-def _size(count: int) -> int:
-    """A pane's size on a scale of powers of the fan."""
-    size, limit = 0, _SMALLEST
-    while count > limit:
-        size, limit = size + 1, limit * _FAN
-    return size
+def _places(count: int) -> tuple[Numbers, Numbers, Positions, Positions, Positions]:
+    """Room for what is said of where so many tuples lie: codes, stripe, stripes, low, high."""
+    codes, stripe = np.empty((2, count), np.uint64)
+    stripes, low, high = np.empty((3, count), np.int64)
+    return codes, stripe, stripes, low, high

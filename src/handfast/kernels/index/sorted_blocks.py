@@ -23,7 +23,7 @@ from handfast.kernels.index.deciding import Deciding, Room, decided, roomy
 from handfast.kernels.index.keys import ConditionKeys, KeyMaker, Numbers
 from handfast.kernels.index.protocol import PairConditions
 from handfast.kernels.index.wild import WildTuples
-from handfast.kernels.values import Array, Status
+from handfast.kernels.values import Array, Status, address
 from handfast.spec.expression import Expr
 
 _BASIC = 128  # tuples of a basic block
@@ -48,7 +48,7 @@ class SortKeys:
 
     @property
     def some_unplaced(self) -> bool:
-        return bool(self.plain.wild.any())
+        return bool(np.count_nonzero(self.plain.wild))
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,14 @@ class _Block:
 
     @cached_property
     def value_words(self) -> list[int]:
-        return [self.first, self.positions.ctypes.data, *(value.ctypes.data for value in self.values)]
+        return [self.first, address(self.positions), *(address(value) for value in self.values)]
+
+    @cached_property
+    def nullable(self) -> bool:
+        return any(status is not None for status in self.statuses)
 
     def status_words(self, zeros: Status) -> list[int]:
-        return [(zeros if status is None else status).ctypes.data for status in self.statuses]
+        return [address(zeros if status is None else status) for status in self.statuses]
 
     def taken(self, rows: Positions) -> _Block:
         """The tuples at these places, which stay in their order."""

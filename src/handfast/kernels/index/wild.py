@@ -33,13 +33,13 @@ class WildTuples:
 
     def candidates(self, keys: ConditionKeys, ranges: Ranges) -> Iterator[Pairs]:
         """Wild probing tuples with all that are stored, then the other ones with the wild that are stored."""
-        probing = np.flatnonzero(keys.wild)
-        if len(probing):
+        if np.count_nonzero(keys.wild):
+            probing = np.flatnonzero(keys.wild)
             for places, found in ranges.take(probing).every_pair():
                 yield probing[places], found
-        stored: Positions = self._positions.values  # type: ignore[assignment]
-        if not len(stored):
+        if not len(self._positions):
             return
+        stored: Positions = self._positions.values  # type: ignore[assignment]
         others = np.flatnonzero(keys.present)
         starts, stops = (np.searchsorted(stored, bounds[others]) for bounds in (ranges.starts, ranges.stops))
         for places, found in Ranges(starts, stops, ranges.exact).every_pair():
