@@ -10,7 +10,6 @@ import pytest
 from handfast.kernels.columns import Columns
 from handfast.kernels.compiler.window import WindowRule
 from handfast.kernels.course import Courses, Ranges, reach
-from handfast.kernels.growing import GrowingStamps
 
 Run = list[tuple[int, int, int]]  # time, and how many tuples of stream 0 and 1 came before
 
@@ -59,20 +58,6 @@ def test_a_range_holds_all_partners_and_in_order_nobody_else(seed: int, counted:
             assert partners <= inside
             if ranges.exact:
                 assert partners == inside
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_stamps_that_grow_have_the_course_of_all_of_them(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    every = np.sort(rng.integers(0, 1_000, 300)) + rng.integers(0, rng.choice([1, 1, 50]), 300)
-    stamps = GrowingStamps()
-    cuts = np.sort(rng.integers(0, 300, 7))
-    for part in np.split(every, cuts):
-        if len(part):
-            stamps.append(part)
-        known = every[: len(stamps)]
-        assert np.maximum.accumulate(known).tolist() == stamps.course.highest.tolist()
-        assert np.minimum.accumulate(known[::-1])[::-1].tolist() == stamps.course.lowest.tolist()
 
 
 @pytest.mark.parametrize("most", [1, 4, 100])

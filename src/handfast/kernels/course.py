@@ -1,9 +1,10 @@
 """Between which positions of a segment a tuple's partners can lie, from how the stamps run along the positions.
 
-Tuples come almost in order, so their times and counts almost always go up. For each position, two numbers are kept: the
-highest stamp up to it, and the lowest stamp from it on. Both columns never go down, so a binary search finds where a
-window begins and where it ends. Where the stamps themselves never go down, both columns are the stamps, and the range
-is the window; where tuples come out of order the range is wider, by as many tuples as are out of place.
+Tuples come almost in order, so their times and counts almost always go up. For each position, two numbers are known:
+the highest stamp up to it, and the lowest stamp from it on. Both columns never go down, so a binary search finds where
+a window begins and where it ends. Where the stamps themselves never go down, both columns are the stamps, and the range
+is the window. Where tuples come out of order the range is wider, by as many tuples as are out of place; there the
+columns have one number for several positions, for they would take twice as much as the stamps.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 Stamped = NDArray[np.int64]
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]
+Side = Literal["left", "right"]
+
+STEP = 16  # positions of a step, where stamps are out of order: ranges are wider by less than two of them
 
 _NEAR = 8  # so many times as many places as bounds: a step over all of them takes less than a search for each bound
 _MANY = 512  # bounds for which it is worth the call of a kernel
@@ -33,25 +37,44 @@ _MOST_PAIRS = 1 << 20  # made at a time where ranges are written out
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Stamps of one kind: `highest` up to each position, `lowest` from each position on."""
+    """Stamps of one kind: `highest` up to the end of each step, `lowest` from the start of each step on.
+
+    A step is so many neighbouring positions; of the first one, `shift` are not there any more.
+    """
 
     highest: Stamped
     lowest: Stamped
+    count: int
+    step: int = 1
+    shift: int = 0
 
     @staticmethod
     def of(stamps: Stamped) -> Course:
         if goes_up(stamps):
-            return Course(stamps, stamps)
-        return Course(np.maximum.accumulate(stamps), np.minimum.accumulate(stamps[::-1])[::-1])
+            return Course(stamps, stamps, len(stamps))
+        return Course(np.maximum.accumulate(stamps), np.minimum.accumulate(stamps[::-1])[::-1], len(stamps))
 
     @property
     def goes_up(self) -> bool:
         return self.highest is self.lowest
 
     def before(self, stop: int) -> Course:
-        """The course of the positions before one; `lowest` still knows of those behind it, so it may be lower."""
-        highest = self.highest[:stop]
-        return Course(highest, highest if self.goes_up else self.lowest[:stop])
+        """The course of the positions before one; it still knows of those behind it, so ranges may be wider."""
+        steps = -(-(stop + self.shift) // self.step)
+        highest = self.highest[:steps]
+        lowest = highest if self.goes_up else self.lowest[:steps]
+        return Course(highest, lowest, stop, self.step, self.shift)
+
+    def starts(self, bounds: Stamped, side: Side) -> Positions:
+        """A position before which no stamp is above its bound; or, if `side` is left, as high."""
+        return self._positions(_places(self.highest, bounds, side))
+
+    def stops(self, bounds: Stamped, side: Side) -> Positions:
+        """A position from which on no stamp is below its bound; or, if `side` is right, as low."""
+        return self._positions(_places(self.lowest, bounds, side))
+
+    def _positions(self, steps: Positions) -> Positions:
+        return steps if self.step == 1 else np.clip(steps * self.step - self.shift, 0, self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +141,20 @@ def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldes
     own, other = side, 1 - side
     if rule.counted[other]:
         low = courses.seen[other]
-        starts = _places(low.highest, probing.seen[other] - rule.lengths[other], "left")
+        starts = low.starts(probing.seen[other] - rule.lengths[other], "left")
     else:
         low = courses.times
-        starts = _places(low.highest, probing.times - rule.lengths[other], "right")
+        starts = low.starts(probing.times - rule.lengths[other], "right")
     if rule.counted[own]:
         high = courses.seen[own]
-        stops = _places(high.lowest, probing.seen[own] + rule.lengths[own], "right")
+        stops = high.stops(probing.seen[own] + rule.lengths[own], "right")
     else:
         high = courses.times
-        stops = _places(high.lowest, probing.times + rule.lengths[own], "left")
+        stops = high.stops(probing.times + rule.lengths[own], "left")
     return Ranges(np.maximum(starts, oldest), stops, low.goes_up and high.goes_up)
 
 
-def _places(course: Stamped, bounds: Stamped, side: Literal["left", "right"]) -> Stamped:
+def _places(course: Stamped, bounds: Stamped, side: Side) -> Stamped:
     """Where each bound belongs in a column that never goes down; most often all belong in one place."""
     if not len(bounds):
         return np.empty(0, np.int64)
