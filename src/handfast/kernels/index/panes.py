@@ -136,6 +136,7 @@ class PaneIndex:
     def expire(self, oldest: int) -> None:
         self._oldest = oldest + self._shift
         self._panes = [pane for pane in self._panes if pane.end > self._oldest]
+        self._settle()
 
     def drop(self, count: int) -> None:
         self._shift += count
@@ -188,14 +189,31 @@ class PaneIndex:
         # it falls slowly: one push that reaches little must not cut what the next ones search
         self._reach = max(size, before - before // _PATIENCE - 1)
         most = _FAN * self._longest
-        if any(pane.end - pane.first > most for pane in self._panes):
-            cut = {id(pane) for pane in self._panes if pane.end - pane.first > most}
+        cut = {id(pane) for pane in self._panes if pane.end - pane.first > most and pane.codes is not None}
+        if cut:
             self._merges = {size: own for size, own in self._merges.items() if not cut & {id(p) for p in own[0]}}
             self._panes = [
                 piece
                 for pane in self._panes
                 for piece in (self._pieces(pane.source, pane.end) if id(pane) in cut else [pane])
             ]
+
+    def _settle(self) -> None:
+        """Settle the panes that are so long that they are not merged any more.
+
+        Should they turn out longer than they may be, they are searched as they are until they expire. Nothing is
+        settled before something has expired: until then panes become ever longer.
+        """
+        if self._reach is None or not self._oldest:
+            return
+        least, most = self._longest // 2, _FAN * self._longest
+        merged = {id(pane) for panes, _ in self._merges.values() for pane in panes}
+        self._panes = [
+            pane.settled
+            if pane.codes is not None and least < pane.end - pane.first <= most and id(pane) not in merged
+            else pane
+            for pane in self._panes
+        ]
 
     # -- merging -----------------------------------------------------------------------------------
 
@@ -236,7 +254,8 @@ class PaneIndex:
             run = self._panes[start:end]
             long = run[-1].end - run[0].first
             whole = len(run) == _FAN or (len(run) > 1 and 2 * long > self._longest)
-            if whole and size not in self._merges and long <= self._longest:
+            settled = any(pane.codes is None for pane in run)
+            if whole and size not in self._merges and long <= self._longest and not settled:
                 return size, run
             end -= 1
         return None
