@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.flow.block import EVERYWHERE, Block, Seen
+from handfast.flow.block import EVERYWHERE, HOME, Block, Seen
 from handfast.flow.gather import gather, goes_up
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Positions
@@ -40,7 +40,7 @@ class Segment:
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
         self._columns = GrowingColumns()
-        self._flags = Growing(np.dtype(np.uint8))
+        self._flags: Growing | None = None  # as long as all tuples are at home and nowhere else, nothing tells so
         self._live = 0
         self.at_home = 0  # how many of them have their home at this core
         self.everywhere = False  # whether some of these tuples went to every core
@@ -64,6 +64,8 @@ class Segment:
 
     @property
     def flags(self) -> NDArray[np.uint8]:
+        if self._flags is None:
+            return np.broadcast_to(np.uint8(HOME), len(self._columns))
         return self._flags.values  # type: ignore[return-value]
 
     @property
@@ -92,9 +94,14 @@ class Segment:
         """Store a block behind the others."""
         if not len(block):
             return
-        self._starts.append(len(self._columns))
+        start = len(self._columns)
+        self._starts.append(start)
         self._columns.append(columns)
-        self._flags.append(block.flags)
+        if self._flags is None and np.count_nonzero(block.flags != HOME):
+            self._flags = Growing(np.dtype(np.uint8))
+            self._flags.append(np.full(start, HOME, np.uint8))
+        if self._flags is not None:
+            self._flags.append(block.flags)
         self.everywhere = self.everywhere or bool((block.flags & EVERYWHERE).any())
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
@@ -136,7 +143,8 @@ class Segment:
         if count <= self._live // _LINGER + _SPARE:
             return
         self._columns.drop(count)
-        self._flags.drop(count)
+        if self._flags is not None:
+            self._flags.drop(count)
         self._starts = [start - count for start in self._starts]
         self._known = None
         for index in self.indexes.values():
