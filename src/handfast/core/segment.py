@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from handfast.flow.block import EVERYWHERE, HOME, Block, Seen
 from handfast.flow.gather import gather, goes_up
+from handfast.flow.same import joined, same
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Positions
 from handfast.kernels.growing import Growing, GrowingColumns
@@ -23,8 +24,7 @@ Marks = NDArray[np.bool_]
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
 _LARGEST = 1 << 26  # bytes of a merged block
-_SPARE = 4096  # expired tuples that may always linger
-_LINGER = 8  # and one in so many of those that are live
+_SPARE = 4096  # expired tuples that may linger
 
 
 class Segment:
@@ -65,7 +65,7 @@ class Segment:
     @property
     def flags(self) -> NDArray[np.uint8]:
         if self._flags is None:
-            return np.broadcast_to(np.uint8(HOME), len(self._columns))
+            return same(np.uint8(HOME), len(self._columns))
         return self._flags.values  # type: ignore[return-value]
 
     @property
@@ -140,7 +140,7 @@ class Segment:
     def drop(self) -> None:
         """Forget the expired tuples at the start, if they are many: the positions of all others become lower."""
         count = self.first
-        if count <= self._live // _LINGER + _SPARE:
+        if count <= _SPARE:
             return
         self._columns.drop(count)
         if self._flags is not None:
@@ -176,7 +176,7 @@ class Segment:
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]
-            self.marks[end - _FAN : end] = [np.concatenate(self.marks[end - _FAN : end])]
+            self.marks[end - _FAN : end] = [joined(self.marks[end - _FAN : end])]
             self._starts[end - _FAN : end] = [start]
             self._known = None
             end = len(self.blocks)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from handfast.flow.batch import admit_times
 from handfast.flow.block import HOME, Block
+from handfast.flow.same import same
 from handfast.flow.time import NEVER, LastHeard, Progress
 from handfast.spec.join import ARRIVAL, BoundJoin
 
@@ -23,7 +24,7 @@ def split(join: BoundJoin, stream: int, batch: pa.RecordBatch) -> tuple[Block | 
         rejected = batch.take(pa.array(np.flatnonzero(invalid)))
         rows = np.flatnonzero(~invalid)
         batch, times = batch.take(pa.array(rows)), times[rows]
-    block = Block(batch, times, np.full(len(times), HOME, np.uint8)) if len(times) else None
+    block = Block(batch, times, same(np.uint8(HOME), len(times))) if len(times) else None
     return block, rejected
 
 

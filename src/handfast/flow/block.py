@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from handfast.flow.fixed import base
 from handfast.flow.gather import goes_up
+from handfast.flow.same import joined, taken
 from handfast.flow.size import content_bytes, widest_row
 from handfast.flow.time import micros
 
@@ -127,7 +128,7 @@ class Block:
         seen = tuple(own[rows] for own in self.seen)
         batch, place = self.batch.take(pa.array(rows)), self._time_place
         times = self.times[rows] if place is None else micros(batch.column(place))
-        return Block(batch, times, self.flags[rows], seen)
+        return Block(batch, times, taken(self.flags, rows), seen)
 
     def sorted(self) -> Block:
         """The same tuples sorted by rank, or by time where they are not stamped; equal ones stay in their order."""
@@ -161,4 +162,4 @@ class Block:
         else:
             times = micros(batch.column(place))
         seen = tuple(np.concatenate(own) for own in zip(*(block.seen for block in blocks), strict=True))
-        return Block(batch, times, np.concatenate([block.flags for block in blocks]), seen)
+        return Block(batch, times, joined([block.flags for block in blocks]), seen)

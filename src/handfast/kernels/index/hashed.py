@@ -170,9 +170,9 @@ class HashIndex:
         return self._oldest - self._oldest % len(self._heads)
 
     def _grow(self, new: int) -> None:
-        """Make room for so many more, and for a quarter more than that; for half more as long as none expires."""
+        """Make room for so many more, and for an eighth more than that; for half more as long as none expires."""
         needed = self._stop - self._oldest + new
-        room = max(needed + needed // (4 if self._oldest else 2), _ROOM)
+        room = max(needed + needed // (8 if self._oldest else 2), _ROOM)
         heads, nodes = np.full(room, -1, np.int32), np.empty(self._loops.WORDS * room, np.uint32)
         ring = self._oldest - self._oldest % room
         self._loops.moved(self._oldest, self._stop, self._nodes, self._ring, nodes, ring, heads)

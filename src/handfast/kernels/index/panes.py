@@ -153,7 +153,7 @@ class PaneIndex:
         if len(order) > _FEW and self._longest * _PART > live > _IN_CACHE:  # neighbours try the same cells
             order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
         search = _Search(self, keys, Ranges(ranges.starts + self._shift, ranges.stops + self._shift, ranges.exact))
-        room = self._rooms.pop() if self._rooms else Room(self._capacity, 4 * _RUNS)
+        room = self._rooms.pop() if self._rooms else Room(self._capacity, 2 * _RUNS)
         for places, numbers in search.pairs(order, room):
             numbers -= self._shift
             if len(order) <= _FEW:
