@@ -228,13 +228,15 @@ def slide(load: Load, push: int, pushes: int, warm: int = 4) -> Slid:
     slid = Slid(load, push)
     raw = sum(load.table(name, 0, 1000).nbytes for name in "rs") * load.window // 1000
     for k in range(warm + pushes):
-        tables = {name: load.table(name, load.window + k * push, push) for name in "rs"}
         if k == warm:
+            slid.last = []  # what the caller holds is no part of the window
             _trim()
             slid.raw, slid.resident = raw, resident() - before
             pool = pa.default_memory_pool()
             start_bytes = pool.bytes_allocated()
-        for name, table in tables.items():
+        tables = {name: load.table(name, load.window + k * push, push) for name in "rs"}
+        for name in "rs":
+            table = tables.pop(name)
             wall, start = time.perf_counter(), time.process_time()
             found = session.push(name, table)
             if k >= warm:
@@ -243,6 +245,7 @@ def slide(load: Load, push: int, pushes: int, warm: int = 4) -> Slid:
                 slid.matches += sum(batch.num_rows for batch in found)
                 slid.pool = max(slid.pool, pool.bytes_allocated() - start_bytes)
             slid.last = found
+            del table, found
     session.close()
     return slid
 

@@ -1,4 +1,4 @@
-"""Values taken from many blocks in one call are those that lie there; columns that are dropped from keep the others."""
+"""Values taken from many blocks in one call are those that lie there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from handfast.engines.local.fitting import copied
 from handfast.flow.block import Block
-from handfast.kernels.growing import Growing, GrowingStamps
 from handfast.kernels.taking import Blocks
 
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -70,25 +69,3 @@ def test_what_is_pushed_is_copied() -> None:
     before = batch.to_pylist()
     values[:] = -1
     assert before == own.to_pylist()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_column_that_is_dropped_from_has_the_values_that_are_left(seed: int) -> None:
-    rng = random.Random(seed)
-    column, stamps, known = Growing(np.dtype(np.int64)), GrowingStamps(), []
-    jitter = rng.choice([0, 0, 9])
-    for turn in range(200):
-        new = [10 * turn + k + rng.randrange(jitter + 1) for k in range(rng.randrange(1, 9))]
-        known += new
-        column.append(np.array(new))
-        stamps.append(np.array(new))
-        if rng.random() < 0.4:
-            count = rng.randrange(len(known) + 1)
-            del known[:count]
-            column.drop(count)
-            stamps.drop(count)
-        assert known == column.values.tolist() == stamps.values.tolist()
-        course = stamps.course
-        assert (course.highest >= np.maximum.accumulate(np.array([*known, 0]))[:-1]).all()
-        assert np.minimum.accumulate(np.array(known[::-1])).tolist()[::-1] == course.lowest.tolist()
-        assert not known or course.goes_up or jitter

@@ -23,6 +23,7 @@ from handfast.core.span import window_span
 from handfast.errors import EngineError
 from handfast.flow.block import HOME, Block
 from handfast.flow.order import ranked
+from handfast.flow.same import same
 from handfast.flow.time import Horizon, Progress
 from handfast.kernels.strings import StringTable
 from handfast.plan import Plan
@@ -158,7 +159,7 @@ class JoinCore:
 
     def probe(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
         """Join a block with the stored tuples of the other streams; it is not stored itself."""
-        yield from self._shown(self._scan(self._read(stream, block, np.zeros(len(block), np.bool_))))
+        yield from self._shown(self._scan(self._read(stream, block, self._unmarked(stream, len(block)))))
 
     def reserve(self, stream: int, count: int) -> None:
         """Make room for so many tuples, which are to be stored at the same time."""
@@ -166,11 +167,11 @@ class JoinCore:
 
     def store(self, stream: int, block: Block) -> None:
         """Store a block that has met nobody yet."""
-        self._insert(self._read(stream, block, np.zeros(len(block), np.bool_)))
+        self._insert(self._read(stream, block, self._unmarked(stream, len(block))))
 
     def join_and_store(self, stream: int, block: Block) -> Iterator[pa.RecordBatch]:
         """Join a block with the stored tuples of the other streams, then store it whole, until it is removed."""
-        new = self._read(stream, block, np.zeros(len(block), np.bool_))
+        new = self._read(stream, block, self._unmarked(stream, len(block)))
         yield from self._shown(self._scan(new))
         self._store(new)
 
@@ -185,7 +186,7 @@ class JoinCore:
         for stream, block in enumerate(admitted):
             if block is not None:
                 # sorted, so that partners lie together: input may come in any order
-                new = self._read(stream, block.sorted(), np.zeros(len(block), np.bool_))
+                new = self._read(stream, block.sorted(), self._unmarked(stream, len(block)))
                 yield from self._scan(new)
                 self._insert(new)
         yield from self._output.unmatched(horizon)
@@ -202,7 +203,7 @@ class JoinCore:
         ordered = block.sorted()
         for start in range(0, len(block), size):
             piece = ordered.slice(start, min(start + size, len(block)))
-            new = self._read(stream, piece, np.zeros(len(piece), np.bool_))
+            new = self._read(stream, piece, self._unmarked(stream, len(piece)))
             self._rates.arrived(stream, len(piece))
             stops = tuple(segment.stop for segment in self._segments)
             yield Arrival(new, stops, self._insert(new))
@@ -216,6 +217,10 @@ class JoinCore:
         for members in self._prober.matches(new, self._orders.of(new.stream, self._segments)):
             yield from self._output.matched(new, self._emitted(new, members))
         yield from self._output.completed(new)
+
+    def _unmarked(self, stream: int, count: int) -> Marks:
+        """So many tuples that are not settled; in a stream of which nobody asks, none ever is."""
+        return np.zeros(count, np.bool_) if stream in self.plan.join.preserved else same(np.False_, count)
 
     def _read(self, stream: int, block: Block, marks: Marks) -> NewTuples:
         new = self._columns_of(stream, block, marks)

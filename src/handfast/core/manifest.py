@@ -13,6 +13,7 @@ import numpy as np
 
 from handfast.core.segment import Marks
 from handfast.flow.block import Block
+from handfast.flow.same import same
 from handfast.flow.time import Progress
 from handfast.spec.fingerprint import Fingerprint
 
@@ -68,7 +69,7 @@ class Manifest:
     def marks_of(self, blocks: Sequence[Sequence[Block]]) -> list[list[Marks]]:
         """The marks of these blocks, which the manifest names."""
         return [
-            [_unpacked(marks[k] if marks else "", len(block)) for k, block in enumerate(own)]
+            [_unpacked(marks[k], len(block)) if marks else same(np.False_, len(block)) for k, block in enumerate(own)]
             for own, marks in zip(blocks, self.marks, strict=True)
         ]
 

@@ -157,12 +157,12 @@ class Prober:
         known = self._recipe.shares_key and pairing.settled and not pairing.counted
         if not known or new.stream in pairing.streams:
             return None
-        first = new.columns.times.min()
+        first = new.columns.times.min(keepdims=True)
         later = np.zeros(len(members[new.stream]), np.bool_)
         for stream in pairing.streams:
             courses = self.segments[stream].columns().courses
             assert courses is not None, "a segment knows how its stamps run"
-            later |= members[stream] >= np.searchsorted(courses.times.highest, first, side="right")
+            later |= members[stream] >= courses.times.starts(first, 0, 0, right=True)
         return np.flatnonzero(later)
 
     def whole(self, new: NewTuples, members: Members) -> Members:

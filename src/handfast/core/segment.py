@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from handfast.flow.block import EVERYWHERE, Block, Seen
+from handfast.flow.block import EVERYWHERE, HOME, Block, Seen
 from handfast.flow.gather import gather, goes_up
+from handfast.flow.same import joined, same
 from handfast.kernels.columns import Columns
 from handfast.kernels.course import Positions
 from handfast.kernels.growing import Growing, GrowingColumns
@@ -23,8 +24,7 @@ Marks = NDArray[np.bool_]
 _FAN = 8  # so many neighbouring blocks of one size become one
 _SMALLEST = 256  # tuples of a block of the lowest size
 _LARGEST = 1 << 26  # bytes of a merged block
-_SPARE = 4096  # expired tuples that may always linger
-_LINGER = 8  # and one in so many of those that are live
+_SPARE = 4096  # expired tuples that may linger
 
 
 class Segment:
@@ -40,7 +40,7 @@ class Segment:
         self.marks: list[Marks] = []
         self._starts: list[int] = []  # of each block, its first tuple's position
         self._columns = GrowingColumns()
-        self._flags = Growing(np.dtype(np.uint8))
+        self._flags: Growing | None = None  # as long as all tuples are at home and nowhere else, nothing tells so
         self._live = 0
         self.at_home = 0  # how many of them have their home at this core
         self.everywhere = False  # whether some of these tuples went to every core
@@ -69,6 +69,8 @@ class Segment:
 
     @property
     def flags(self) -> NDArray[np.uint8]:
+        if self._flags is None:
+            return same(np.uint8(HOME), len(self._columns))
         return self._flags.values  # type: ignore[return-value]
 
     @property
@@ -102,10 +104,15 @@ class Segment:
         """Store a block behind the others."""
         if not len(block):
             return
-        self._starts.append(len(self._columns))
+        start = len(self._columns)
+        self._starts.append(start)
         self._columns.append(columns)
-        self._flags.append(block.flags)
-        self.everywhere = self.everywhere or bool(np.count_nonzero(block.flags & EVERYWHERE))
+        if self._flags is None and np.count_nonzero(block.flags != HOME):
+            self._flags = Growing(np.dtype(np.uint8))
+            self._flags.append(np.full(start, HOME, np.uint8))
+        if self._flags is not None:
+            self._flags.append(block.flags)
+            self.everywhere = self.everywhere or bool(np.count_nonzero(block.flags & EVERYWHERE))
         for pair, index in self.indexes.items():
             index.insert(keys[pair])
         self.blocks.append(block)
@@ -148,10 +155,11 @@ class Segment:
     def drop(self) -> None:
         """Forget the expired tuples at the start, if they are many: the positions of all others become lower."""
         count = self.first
-        if count <= self._live // _LINGER + _SPARE:
+        if count <= _SPARE:
             return
         self._columns.drop(count)
-        self._flags.drop(count)
+        if self._flags is not None:
+            self._flags.drop(count)
         self._starts = [start - count for start in self._starts]
         self._known = None
         for index in self.indexes.values():
@@ -183,7 +191,7 @@ class Segment:
                 return
             self._torn |= self._starts[end - 1] + len(run[-1]) - start != sum(map(len, run))
             self.blocks[end - _FAN : end] = [Block.concat(run)]
-            self.marks[end - _FAN : end] = [np.concatenate(self.marks[end - _FAN : end])]
+            self.marks[end - _FAN : end] = [joined(self.marks[end - _FAN : end])]
             self._starts[end - _FAN : end] = [start]
             self._known = None
             end = len(self.blocks)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from handfast.flow.block import HOME, Block
+from handfast.flow.same import same
 from handfast.flow.time import NEVER, LastHeard, Progress, micros
 from handfast.spec.join import ARRIVAL, BoundJoin
 
@@ -42,9 +43,7 @@ def _invalid(block: Block, column: pa.Array, valid_from: int, valid_to: int) -> 
 
 def _at_home(batch: pa.RecordBatch, times: NDArray[np.int64]) -> Block:
     """Rows with these times as a block."""
-    flags = np.empty(len(times), np.uint8)
-    flags.fill(HOME)
-    return Block(batch, times, flags)
+    return Block(batch, times, same(np.uint8(HOME), len(times)))
 
 
 def progress_of(blocks: Sequence[Block | None]) -> Progress:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from handfast.flow.fixed import base
 from handfast.flow.gather import goes_up
+from handfast.flow.same import joined, taken
 from handfast.flow.size import content_bytes, widest_row
+from handfast.flow.time import micros
 
 HOME = 1  # this core is the one that counts the tuple
 EVERYWHERE = 2  # the tuple was sent to every core
@@ -78,6 +80,13 @@ class Block:
         return tuple(map(base, self.batch.columns))
 
     @cached_property
+    def _time_place(self) -> int | None:
+        """The column that the times are, in memory too: what is made of the block need not have them twice."""
+        address = self.times.ctypes.data
+        places = (k for k, own in enumerate(self.bases) if own == address and self.times.strides == (8,))
+        return next((k for k in places if pa.types.is_timestamp(self.batch.schema.types[k])), None)
+
+    @cached_property
     def encoded(self) -> bytes:
         """The block as bytes."""
         columns = [*self.batch.columns, *map(pa.array, self.seen), pa.array(self.times), pa.array(self.flags)]
@@ -117,7 +126,9 @@ class Block:
                 return self
             rows = np.flatnonzero(rows)
         seen = tuple(own[rows] for own in self.seen)
-        return Block(self.batch.take(pa.array(rows)), self.times[rows], self.flags[rows], seen)
+        batch, place = self.batch.take(pa.array(rows)), self._time_place
+        times = self.times[rows] if place is None else micros(batch.column(place))
+        return Block(batch, times, taken(self.flags, rows), seen)
 
     def sorted(self) -> Block:
         """The same tuples sorted by rank, or by time where they are not stamped; equal ones stay in their order."""
@@ -145,6 +156,10 @@ class Block:
         if len(blocks) == 1:
             return blocks[0]
         batch = pa.concat_batches([block.batch for block in blocks])
-        times = np.concatenate([block.times for block in blocks])
+        place, *others = {block._time_place for block in blocks}
+        if place is None or others:
+            times = np.concatenate([block.times for block in blocks])
+        else:
+            times = micros(batch.column(place))
         seen = tuple(np.concatenate(own) for own in zip(*(block.seen for block in blocks), strict=True))
-        return Block(batch, times, np.concatenate([block.flags for block in blocks]), seen)
+        return Block(batch, times, joined([block.flags for block in blocks]), seen)

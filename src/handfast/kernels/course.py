@@ -1,9 +1,10 @@
 """Between which positions of a segment a tuple's partners can lie, from how the stamps run along the positions.
 
-Tuples come almost in order, so their times and counts almost always go up. For each position, two numbers are kept: the
-highest stamp up to it, and the lowest stamp from it on. Both columns never go down, so a binary search finds where a
-window begins and where it ends. Where the stamps themselves never go down, both columns are the stamps, and the range
-is the window; where tuples come out of order the range is wider, by as many tuples as are out of place.
+Tuples come almost in order, so their times and counts almost always go up. For each position, two numbers are known:
+the highest stamp up to it, and the lowest stamp from it on. Both columns never go down, so a binary search finds where
+a window begins and where it ends. Where the stamps themselves never go down, both columns are the stamps, and the range
+is the window. Where tuples come out of order the range is wider, by as many tuples as are out of place; there the
+columns have one number for several positions, for they would take twice as much as the stamps.
 """
 
 from __future__ import annotations
@@ -27,30 +28,56 @@ Stamped = NDArray[np.int64]
 Positions = NDArray[np.int64]
 Pairs = tuple[Positions, Positions]
 
+STEP = 16  # positions of a step, where stamps are out of order: ranges are wider by less than two of them
+
 _MOST_PAIRS = 1 << 20  # made at a time where ranges are written out
 
 
 @dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
 class Course:
-    """Stamps of one kind: `highest` up to each position, `lowest` from each position on."""
+    """Stamps of one kind: `highest` up to the end of each step, `lowest` from the start of each step on.
+
+    A step is so many neighbouring positions; of the first one, `shift` are not there any more.
+    """
 
     highest: Stamped
     lowest: Stamped
+    count: int
+    step: int = 1
+    shift: int = 0
 
     @staticmethod
     def of(stamps: Stamped) -> Course:
         if goes_up(stamps):
-            return Course(stamps, stamps)
-        return Course(np.maximum.accumulate(stamps), np.minimum.accumulate(stamps[::-1])[::-1])
+            return Course(stamps, stamps, len(stamps))
+        return Course(np.maximum.accumulate(stamps), np.minimum.accumulate(stamps[::-1])[::-1], len(stamps))
 
     @property
     def goes_up(self) -> bool:
         return self.highest is self.lowest
 
     def before(self, stop: int) -> Course:
-        """The course of the positions before one; `lowest` still knows of those behind it, so it may be lower."""
-        highest = self.highest[:stop]
-        return Course(highest, highest if self.goes_up else self.lowest[:stop])
+        """The course of the positions before one; it still knows of those behind it, so ranges may be wider."""
+        steps = -(-(stop + self.shift) // self.step)
+        highest = self.highest[:steps]
+        lowest = highest if self.goes_up else self.lowest[:steps]
+        return Course(highest, lowest, stop, self.step, self.shift)
+
+    def starts(self, stamps: Stamped, shift: int, oldest: int, *, right: bool) -> Positions:
+        """A position before which nothing is above a stamp with the shift added, or as high unless `right`.
+
+        It is `oldest` at the least.
+        """
+        if self.step == 1:
+            return _places(self.highest, stamps, shift, oldest, right=right)
+        return np.maximum(self._positions(_places(self.highest, stamps, shift, 0, right=right)), oldest)
+
+    def stops(self, stamps: Stamped, shift: int, *, right: bool) -> Positions:
+        """A position from which on nothing is below a stamp with the shift added, or as low if `right`."""
+        return self._positions(_places(self.lowest, stamps, shift, 0, right=right))
+
+    def _positions(self, steps: Positions) -> Positions:
+        return steps if self.step == 1 else np.clip(steps * self.step - self.shift, 0, self.count)
 
 
 @dataclass(slots=True)  # made for every push: one that is frozen takes several times as long to make
@@ -118,16 +145,16 @@ def reach(rule: WindowRule, side: int, probing: Columns, courses: Courses, oldes
     back, ahead = -rule.lengths[other], rule.lengths[own]
     if rule.counted[other]:
         low = courses.seen[other]
-        starts = _places(low.highest, probing.seen[other], back, oldest, right=False)
+        starts = low.starts(probing.seen[other], back, oldest, right=False)
     else:
         low = courses.times
-        starts = _places(low.highest, probing.times, back, oldest, right=True)
+        starts = low.starts(probing.times, back, oldest, right=True)
     if rule.counted[own]:
         high = courses.seen[own]
-        stops = _places(high.lowest, probing.seen[own], ahead, 0, right=True)
+        stops = high.stops(probing.seen[own], ahead, right=True)
     else:
         high = courses.times
-        stops = _places(high.lowest, probing.times, ahead, 0, right=False)
+        stops = high.stops(probing.times, ahead, right=False)
     return Ranges(starts, stops, low.goes_up and high.goes_up)
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 from numpy.typing import NDArray
 
 from handfast.flow.block import Seen
 from handfast.flow.gather import goes_up
 from handfast.kernels.columns import Columns
-from handfast.kernels.course import Course, Courses, Stamped
+from handfast.kernels.course import STEP, Course, Courses, Stamped
+from handfast.kernels.pages import PAGE, Pages
 
-_SPARE = 3  # one in so many more than are needed are made room for
-_WORTH = 4  # values are moved if so many times what was dropped are more than they are
+_SPARE = 2  # one in so many more than are needed are made room for
+_LEAST = 1 << 16  # bytes of the smallest room, and that are given back at the least
+_ALONE = 2  # references to the base of an array that nobody else refers to: its own, and that of who asks
 
 
 class Growing:
-    """An array that grows at its end and is dropped from its start, in place as long as there is room."""
+    """An array that grows at its end and is dropped from its start.
+
+    It lies in pages of its own. What it has room for takes no memory before it is used, what is dropped takes none any
+    more, and nothing is copied to make room: no append takes longer because the array is long.
+    """
 
     def __init__(self, dtype: np.dtype[np.generic]) -> None:
+        self._dtype = dtype
+        self._pages: Pages | None = None
         self._array = np.empty(0, dtype)
         self._start = 0
         self._count = 0
@@ -27,6 +37,7 @@ class Growing:
 
     @property
     def values(self) -> NDArray[np.generic]:
+        """They may be moved by an append, unless somebody still refers to them: then they are copied."""
         return self._array[self._start : self._start + self._count]
 
     def append(self, values: NDArray[np.generic]) -> None:
@@ -37,31 +48,51 @@ class Growing:
         self._array[stop : stop + len(values)] = values
         self._count += len(values)
 
+    def cut(self, count: int) -> None:
+        """Take values away at the end."""
+        self._count -= count
+
     def drop(self, count: int) -> None:
         """Take values away at the start."""
         self._start += count
         self._count -= count
+        if self._start * self._dtype.itemsize >= _LEAST and self._is_alone:
+            self._give_back()
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether nobody refers to the values: what was made of them has the same base, and keeps it alive."""
+        return self._pages is not None and sys.getrefcount(self._array.base) == _ALONE
+
+    def _give_back(self) -> None:
+        """Give back the pages before the first value."""
+        assert self._pages is not None, "only what lies in pages is given back"
+        before = self._start * self._dtype.itemsize // PAGE * PAGE
+        if before:
+            self._pages.cut(before)
+            self._start -= before // self._dtype.itemsize
+            self._array = self._pages.array(self._dtype)
 
     def _make_room(self, needed: int) -> None:
-        """Move the values to the start of the array; to a larger one if too few were dropped to make that worth it."""
-        if self._start * _WORTH < self._count or needed + needed // _WORTH > len(self._array):
-            grown = np.empty(needed + needed // _SPARE, self._array.dtype)
-            grown[: self._count] = self.values
-            self._array = grown
+        size = max((needed + needed // _SPARE) * self._dtype.itemsize + PAGE, _LEAST)
+        if self._pages is not None and self._is_alone:
+            self._give_back()
+            self._pages.resize(size)
+            self._array = self._pages.array(self._dtype)
         else:
-            # piece by piece, each no longer than the way it goes: it must not be written over itself
-            for first in range(0, self._count, self._start):
-                piece = self._array[self._start + first : self._start + min(first + self._start, self._count)]
-                self._array[first : first + len(piece)] = piece
-        self._start = 0
+            pages = Pages(size)
+            array = pages.array(self._dtype)
+            array[: self._count] = self.values
+            self._pages, self._array, self._start = pages, array, 0
 
 
 class GrowingStamps:
-    """Stamps of one kind and their course, which is kept separately as soon as one stamp is out of order."""
+    """Stamps of one kind; and their course, in steps of several positions, as soon as one stamp is out of order."""
 
     def __init__(self) -> None:
         self._stamps = Growing(np.dtype(np.int64))
         self._bounds: tuple[Growing, Growing] | None = None
+        self._shift = 0  # positions of the first step that have been dropped
 
     def __len__(self) -> int:
         return len(self._stamps)
@@ -73,38 +104,54 @@ class GrowingStamps:
     @property
     def course(self) -> Course:
         if self._bounds is None:
-            return Course(stamps := self.values, stamps)
-        highest, lowest = self._bounds
-        return Course(highest.values, lowest.values)  # type: ignore[arg-type]
+            return Course(stamps := self.values, stamps, len(stamps))
+        highest, lowest = (bound.values for bound in self._bounds)
+        return Course(highest, lowest, len(self), STEP, self._shift)  # type: ignore[arg-type]
 
     def append(self, stamps: Stamped) -> None:
         """Add stamps at the end."""
-        known = self.values
-        rises = goes_up(stamps) and not (len(known) and stamps[0] < known[-1])  # asked first: adding may move values
+        in_order = goes_up(stamps) and (not len(self) or not len(stamps) or stamps[0] >= self.values[-1])
+        start = len(self)
         self._stamps.append(stamps)
         if self._bounds is not None:
-            self._extend(*self._bounds, Course.of(stamps))
-        elif not rises:
-            course = Course.of(self.values)
-            self._bounds = Growing(stamps.dtype), Growing(stamps.dtype)
-            for bound, values in zip(self._bounds, (course.highest, course.lowest), strict=True):
-                bound.append(values)
+            self._extend(*self._bounds, start)
+        elif not in_order:
+            self._bounds, self._shift = (Growing(self.values.dtype), Growing(self.values.dtype)), 0
+            self._extend(*self._bounds, 0)
 
     def drop(self, count: int) -> None:
         """Take stamps away at the start."""
         self._stamps.drop(count)
         if self._bounds is None:
             return
+        steps, self._shift = divmod(self._shift + count, STEP)
         for bound in self._bounds:
-            bound.drop(count)
-        if goes_up(self.values):
+            bound.drop(steps)
+        highest, lowest = (bound.values for bound in self._bounds)
+        # the steps tell first, which are few: all stamps are looked at when they are in order again, and hardly before
+        if (highest[:-1] <= lowest[1:]).all() and goes_up(self.values):  # type: ignore[operator]
             self._bounds = None
 
-    def _extend(self, highest: Growing, lowest: Growing, new: Course) -> None:
-        highest.append(np.maximum(new.highest, highest.values[-1]))
-        least, before = new.lowest[0], lowest.values
-        before[np.searchsorted(before, least, side="right") :] = least
-        lowest.append(new.lowest)
+    def _extend(self, highest: Growing, lowest: Growing, start: int) -> None:
+        """Go on with the course from a position that was the end; the step that it lies in is made again."""
+        whole = (start + self._shift) // STEP
+        for bound in (highest, lowest):
+            bound.cut(len(bound) - whole)
+        first = max(0, whole * STEP - self._shift)
+        stamps = self.values[first:]
+        if not len(stamps):
+            return
+        steps = np.arange((whole + 1) * STEP - self._shift - first, len(stamps), STEP)
+        steps = np.concatenate([[0], steps])
+        high = np.maximum.accumulate(np.maximum.reduceat(stamps, steps))
+        low = np.minimum.accumulate(np.minimum.reduceat(stamps, steps)[::-1])[::-1]
+        if whole:
+            np.maximum(high, highest.values[-1], out=high)
+            before = lowest.values
+            before[np.searchsorted(before, low[0], side="right") :] = low[0]
+            del before  # whoever refers to values keeps them where they are
+        highest.append(high)
+        lowest.append(low)
 
 
 class GrowingColumns:

@@ -212,3 +212,24 @@ def test_a_band_may_lie_as_far_off_as_keys_do(bound: int, local_join: str) -> No
     )
     far = sorted((a, b) for a in r for b in s if a - b == bound)
     assert far == sorted(zip(found["r_k"].to_pylist(), found["s_k"].to_pylist(), strict=True))
+
+
+def test_panes_that_are_not_merged_any_more_keep_no_codes() -> None:
+    on, count = "r.x BETWEEN s.x - 3 AND s.x + 3", 2_000
+    join = hf.JoinSpec(("r", "s"), on, window="1 hour", time="ts").bind(dict.fromkeys("rs", schema_of(SCHEMA)))
+    recipe = Recipe(make_plan(join, 1), KernelSizes())
+    pairing, reader = recipe.pairing(0, 1), recipe.reader(StringTable())
+    rng = random.Random(1)
+    stored, probing = (Fed(rng, pairing, reader, side, 1000) for side in (0, 1))
+    window = 10 * count
+    for turn in range(25):
+        stored.insert(count, 500)
+        stop = len(stored.rows)
+        oldest = max(0, stop - window)
+        stored.index.expire(oldest)
+        _, block = probing.batch(20, 500)
+        ranges = Ranges(np.full(20, oldest), np.full(20, stop), True)
+        list(stored.index.candidates(probing.index.keys(reader.read(1, block)), ranges))
+        if turn > 15:
+            with_codes = sum(len(pane) for pane in stored.index._panes if pane.codes is not None)
+            assert with_codes < window / 2

@@ -177,9 +177,9 @@ class HashIndex:
         return self._oldest - self._oldest % len(self._heads)
 
     def _grow(self, new: int) -> None:
-        """Make room for so many more, and for a quarter more than that; for half more as long as none expires."""
+        """Make room for so many more, and for an eighth more than that; for half more as long as none expires."""
         needed = self._stop - self._oldest + new
-        self._move(max(needed + needed // (4 if self._oldest else 2), _ROOM))
+        self._move(max(needed + needed // (8 if self._oldest else 2), _ROOM))
 
     def _move(self, room: int) -> None:
         """Move all to a ring of another size."""

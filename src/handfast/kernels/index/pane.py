@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -53,20 +53,30 @@ class Grid:
 class Pane:
     """Tuples with the numbers from `first` up to `end`, by cell, and in a cell in the order of their numbers.
 
-    A tuple's number is `first` plus its position. Positions and values have room for a vector behind the last one.
+    A tuple's number is `first` plus its position. Positions and values have room for a vector behind the last one. Only
+    merging and cutting read `codes`: a pane that is `settled`, which will see neither, has none.
     """
 
     first: int
     end: int
     grid: Grid
     offsets: NDArray[np.uint32]
-    codes: Numbers
+    codes: Numbers | None
     positions: Places
     values: list[Array]
     statuses: list[Status | None]
 
+    @cached_property
+    def _count(self) -> int:
+        return int(self.offsets[-1])
+
     def __len__(self) -> int:
-        return len(self.codes)
+        return self._count
+
+    @property
+    def settled(self) -> Pane:
+        """The same tuples without their codes."""
+        return replace(self, codes=None)
 
     @cached_property
     def size(self) -> int:
@@ -88,7 +98,8 @@ class Pane:
 
     @property
     def unsorted(self) -> Source:
-        """Its tuples, cell by cell."""
+        """Its tuples, cell by cell; of a pane that is not settled."""
+        assert self.codes is not None, "a settled pane has no codes"
         return Source(self.first, self.codes, self.positions, self.values, self.statuses)
 
     @property
@@ -136,12 +147,13 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
             yield min(CHUNK, len(own) - start)
     offsets.cumsum(out=offsets)
     following = offsets[:-1].copy()
+    ordered = np.empty(total, np.uint64)
     pane = Pane(
         first,
         end,
         grid,
         offsets,
-        np.empty(total, np.uint64),
+        ordered,
         roomy(np.dtype(np.int32), total),
         [roomy(value.dtype, total) for value in sources[0].values],
         [
@@ -154,7 +166,7 @@ def building(loops: ModuleType, sources: Sequence[Source], first: int, end: int)
             part = slice(start, min(start + CHUNK, len(source.codes)))
             places = np.empty(part.stop - part.start, np.int64)
             loops.place(source.codes[part], *grid.words, following, places)
-            pane.codes[places] = source.codes[part]
+            ordered[places] = source.codes[part]
             pane.positions[places] = source.positions[part] + (source.first - first)
             for to, value in zip(pane.values, source.values, strict=True):
                 to[places] = value[part]
@@ -170,7 +182,7 @@ def at_once(loops: ModuleType, source: Source, first: int, end: int) -> Pane:
     count = len(source.codes)
     offsets, codes = np.empty(count // loops.PER_CELL + 2, np.uint32), np.empty(count, np.uint64)
     order, positions = np.empty(count + LANES, np.int64), np.empty(count + LANES, np.int32)
-    grid = loops.in_order(source.codes, source.positions, source.first - first, offsets, order, codes, positions)
+    grid = Grid(*loops.in_order(source.codes, source.positions, source.first - first, offsets, order, codes, positions))
     statuses = [None if status is None else status[order] for status in source.statuses]
     values = [value[order] for value in source.values]
-    return Pane(first, end, Grid(*grid), offsets, codes, positions, values, statuses)
+    return Pane(first, end, grid, offsets[: grid.cells + 1], codes, positions, values, statuses)

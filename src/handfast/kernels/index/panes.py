@@ -161,6 +161,7 @@ class PaneIndex:
     def expire(self, oldest: int) -> None:
         self._oldest = oldest + self._shift
         self._panes = [pane for pane in self._panes if pane.end > self._oldest]
+        self._settle()
 
     def drop(self, count: int) -> None:
         self._shift += count
@@ -177,7 +178,7 @@ class PaneIndex:
         if len(order) > _FEW and self._longest * _PART > live > _IN_CACHE:  # neighbours try the same cells
             order = order[np.argsort((keys.stripe[order] << np.uint64(32)) | (keys.low[order].view(np.uint64) & _HALF))]
         search = _Search(self, keys, Ranges(ranges.starts + self._shift, ranges.stops + self._shift, ranges.exact))
-        room = self._rooms.pop() if self._rooms else Room(self._capacity, 4 * _RUNS)
+        room = self._rooms.pop() if self._rooms else Room(self._capacity, 2 * _RUNS)
         for places, numbers in search.pairs(order, room):
             numbers -= self._shift
             if len(order) <= _FEW:
@@ -216,7 +217,7 @@ class PaneIndex:
         # it falls slowly: one push that reaches little must not cut what the next ones search
         self._reach = max(size, before - before // _PATIENCE - 1)
         most = FAN * self._longest
-        cut = {id(pane) for pane in self._panes if pane.end - pane.first > most}
+        cut = {id(pane) for pane in self._panes if pane.end - pane.first > most and pane.codes is not None}
         if cut:
             self._merges = {size: own for size, own in self._merges.items() if not cut & {id(p) for p in own[0]}}
             self._panes = [
@@ -224,6 +225,23 @@ class PaneIndex:
                 for pane in self._panes
                 for piece in (self._pieces(pane.source, pane.end) if id(pane) in cut else [pane])
             ]
+
+    def _settle(self) -> None:
+        """Settle the panes that are so long that they are not merged any more.
+
+        Should they turn out longer than they may be, they are searched as they are until they expire. Nothing is
+        settled before something has expired: until then panes become ever longer.
+        """
+        if self._reach is None or not self._oldest:
+            return
+        least, most = self._longest // 2, FAN * self._longest
+        merged = {id(pane) for panes, _ in self._merges.values() for pane in panes}
+        self._panes = [
+            pane.settled
+            if pane.codes is not None and least < pane.end - pane.first <= most and id(pane) not in merged
+            else pane
+            for pane in self._panes
+        ]
 
     # -- merging -----------------------------------------------------------------------------------
 
@@ -263,7 +281,8 @@ class PaneIndex:
                 start -= 1
             long = panes[end - 1].end - panes[start].first
             whole = end - start == FAN or (end - start > 1 and 2 * long > longest)
-            if whole and size not in self._merges and long <= longest:
+            settled = any(pane.codes is None for pane in panes[start:end])
+            if whole and size not in self._merges and long <= longest and not settled:
                 return size, panes[start:end]
             end -= 1
         return None
