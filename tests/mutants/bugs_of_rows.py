@@ -80,7 +80,7 @@ def a_row_without_a_key_forgotten_though_it_matches_nothing(patch: pytest.Monkey
         hopeless = np.zeros(len(new.block), np.bool_)
         for own in new.keys.values():
             hopeless |= own.dead
-        new.marks |= hopeless
+        new.marks = new.marks | hopeless
         return insert(self, new)
 
     patch.setattr(join_core.JoinCore, "_insert", careless)

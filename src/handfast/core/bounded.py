@@ -149,7 +149,7 @@ class _Ordered:
     def horizon(self, at: int, timed: bool) -> Horizon:
         """What no tuple from this place on lies below; where they are not in the order of their times, all may."""
         if at == len(self):
-            return Horizon(END, ())
+            return Horizon(END, self.stamp(at - 1).counts)
         return Horizon(int(self.times[at]) if timed else NEVER, self.stamp(at).counts)
 
     def first_held(self, window: Window, stream: int, at: Horizon) -> int:
