@@ -102,7 +102,7 @@ def test_verilog_is_written_whole_or_not_at_all(
         (("--verilog", "nowhere/at/all.v"), "--verilog nowhere/at/all.v cannot be written: No such file or directory"),
         (
             ("--segment", "1"),
-            "The window of stream 'trade' holds up to 16 tuples, and with segment=1 there is room for 4",
+            "The window of stream 'trade' holds up to 16 tuples, and with --segment 1 there is room for 4",
         ),
     ],
 )

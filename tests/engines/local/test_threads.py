@@ -157,7 +157,7 @@ def test_a_call_out_of_a_call_is_refused_and_the_session_goes_on(call: str) -> N
     assert ROWS == session.metrics().streams["r"].rows_in
 
 
-def interrupt(*_: Any) -> Any:
+def interrupt(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
 

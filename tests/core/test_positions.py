@@ -7,7 +7,8 @@ import random
 import pytest
 
 from handfast.core import join_core, segment
-from handfast.kernels.index import hashed, panes
+from handfast.kernels import growing
+from handfast.kernels.index import hashed, pane, panes
 from handfast.plan import LOCAL_JOINS
 from tests.agreement.runs import check_session
 from tests.sampling import sampled
@@ -36,9 +37,10 @@ def test_a_session_finds_the_same_however_often_positions_move(start: int, monke
 
     monkeypatch.setattr(segment.Segment, "drop", watched)
     for module, name, size in (
-        *((segment, "_SPARE", 0), (segment, "_LINGER", 1 << 40), (segment, "_SMALLEST", 4), (segment, "_FAN", 2)),
+        *((segment, "_SPARE", 0), (segment, "_SMALLEST", 4), (segment, "_FAN", 2)),
         *((join_core, "_SPARE_STRINGS", 0), (hashed, "_ROOM", 2), (hashed, "_FAR", 200)),
-        *((panes, "_SMALLEST", 2), (panes, "_BASIC", 4), (panes, "_LEAST", 1)),
+        *((growing, "_LEAST", 1), (growing, "_SPARE", 1 << 40)),
+        *((pane, "_SMALLEST", 2), (panes, "_BASIC", 4), (panes, "_LEAST", 1)),
     ):
         monkeypatch.setattr(module, name, size)
     for seed in range(start, start + 10):
