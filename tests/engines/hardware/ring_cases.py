@@ -122,7 +122,7 @@ class RingsSideBySide(wiring.Component):
             ports[f"steps_{k}"] = In(stream.Signature(unsigned(each.layout.step.size)))
             ports[f"results_{k}"] = Out(stream.Signature(unsigned(each.layout.result_width)))
             ports |= {f"idle_{k}": Out(1), f"dropped_{k}": Out(COUNT_BITS)}
-        super().__init__(ports)
+        super().__init__(ports | {"idle": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -132,6 +132,7 @@ class RingsSideBySide(wiring.Component):
             connect(m, each.results, flipped(getattr(self, f"results_{k}")))
             for name in ("idle", "dropped"):
                 m.d.comb += getattr(self, f"{name}_{k}").eq(getattr(each, name))
+        m.d.comb += self.idle.eq(Cat(each.idle for each in self.rings).all())
         return m
 
 
@@ -160,7 +161,7 @@ def rings_by_verilator(jobs: Sequence[RingJob]) -> list[RingSeen]:
         f"steps_{k}": Feed(_words(job), at=np.arange(len(job.steps)) * job.design.step_every)
         for k, job in enumerate(jobs)
     }
-    run = built.run(fed, quiet=STANDSTILL)
+    run = built.run(fed, quiet=max(ring.silence for ring in rings), idle="idle")
 
     def seen(k: int, job: RingJob) -> RingSeen:
         idle, taken = run.probes[f"idle_{k}"], run.taken[f"steps_{k}"]
